@@ -1,0 +1,220 @@
+//! The messages between an isolate's host and its guest: one definition, compiled into both.
+//!
+//! Everything that crosses the border is bytes in the guest's memory plus small integers. The host writes a message
+//! into a buffer that the guest allocated and calls an export; the guest calls an import with a pointer and a length.
+//! The host trusts nothing that it reads here: a broken engine may send any bytes in any order. Only this crate knows
+//! the layout; it holds no behaviour.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+use minicbor::{Decode, Encode, bytes::ByteSlice};
+
+/// Module name of the guest's imports.
+pub const IMPORT_MODULE: &str = "coracle";
+
+/// The guest's imports, all of them. A test compares this list with the compiled guest.
+pub const IMPORTS: [&str; 4] = ["start", "finish", "log", "random"];
+
+/// The exports that the host calls, besides `memory`.
+pub mod export {
+    /// `(length: u32) -> u32`: a buffer for the next message; 0 when there is no memory for it.
+    pub const ALLOCATE: &str = "allocate";
+    /// `(pointer, length, now_ms: f64)`: takes a [`Load`](super::Load), declares and evaluates the modules.
+    pub const LOAD: &str = "load";
+    /// `(pointer, length, now_ms: f64)`: takes an [`Invoke`](super::Invoke), starts a call and runs what is ready.
+    pub const INVOKE: &str = "invoke";
+    /// `(operation: u64, pointer, length, now_ms: f64)`: settles a host operation and runs what is ready.
+    pub const SETTLE: &str = "settle";
+    /// `()`: collects garbage.
+    pub const COLLECT: &str = "collect";
+    /// `(seed: u64)`: reseeds `Math.random`.
+    pub const RESEED: &str = "reseed";
+    /// `()`: sets up runtime and prelude; called once, before the snapshot.
+    pub const INITIALIZE: &str = "wizer-initialize";
+}
+
+/// What [`IMPORTS`]' `start` may ask for. The import answers with an id that is never reused in the isolate.
+pub mod operation {
+    /// Argument: milliseconds as little-endian f64. Settled, with no bytes, when they have passed.
+    pub const TIMER: u32 = 1;
+    /// Argument: an operation id as little-endian u64. That operation will not be settled; answers 0 at once.
+    pub const CANCEL: u32 = 2;
+    /// A subrequest. Argument: the URL. Settled with the reason for which it was refused, in UTF-8.
+    pub const FETCH: u32 = 3;
+}
+
+/// Timers that one isolate may have pending.
+pub const TIMERS_MAX: usize = 10_000;
+
+/// What the bytes of an encoded value are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Form {
+    /// No bytes: the value `undefined`.
+    #[n(0)]
+    Undefined,
+    /// `schema/value.md`.
+    #[n(1)]
+    Cbor,
+    /// JSON text.
+    #[n(2)]
+    Json,
+}
+
+/// An encoded value that borrows its bytes.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+#[cbor(array)]
+pub struct Encoded<'a> {
+    /// What the bytes are.
+    #[n(0)]
+    pub form: Form,
+    /// The bytes; empty for `undefined`.
+    #[b(1)]
+    pub bytes: &'a ByteSlice,
+}
+
+/// What a module's body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum ModuleKind {
+    /// An ES module.
+    #[n(0)]
+    EsModule,
+    /// A CommonJS module.
+    #[n(1)]
+    CommonJs,
+    /// Default export: the text.
+    #[n(2)]
+    Text,
+    /// Default export: the parsed JSON.
+    #[n(3)]
+    Json,
+    /// Default export: an `ArrayBuffer`.
+    #[n(4)]
+    Data,
+}
+
+/// One module of a worker.
+#[derive(Clone, Debug, Encode, Decode)]
+#[cbor(array)]
+pub struct Module<'a> {
+    /// The name that specifiers resolve to.
+    #[b(0)]
+    pub name: &'a str,
+    /// What `body` is.
+    #[n(1)]
+    pub kind: ModuleKind,
+    /// Source text in UTF-8, or the data.
+    #[b(2)]
+    pub body: &'a ByteSlice,
+}
+
+/// The worker that an isolate runs. The first message to it.
+#[derive(Clone, Debug, Encode, Decode)]
+#[cbor(array)]
+pub struct Load<'a> {
+    /// The module whose exports are the entrypoints.
+    #[b(0)]
+    pub main_module: &'a str,
+    /// All modules, the main one among them.
+    #[b(1)]
+    pub modules: Vec<Module<'a>>,
+    /// An object, or undefined.
+    #[b(2)]
+    pub env: Encoded<'a>,
+    /// Nesting that values may have.
+    #[n(3)]
+    pub value_depth_max: u32,
+}
+
+/// What an invocation does with the value at its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Access {
+    /// Call it.
+    #[n(0)]
+    Call,
+    /// Read it.
+    #[n(1)]
+    Get,
+}
+
+/// A call into an entrypoint.
+#[derive(Clone, Debug, Encode, Decode)]
+#[cbor(array)]
+pub struct Invoke<'a> {
+    /// Comes back in `finish`.
+    #[n(0)]
+    pub invocation: u64,
+    /// The export of the main module: "default" or a name.
+    #[b(1)]
+    pub entrypoint: &'a str,
+    /// Property names from the entrypoint to the callee.
+    #[b(2)]
+    pub path: Vec<&'a str>,
+    /// Call or get.
+    #[n(3)]
+    pub access: Access,
+    /// An array, or undefined for no arguments.
+    #[b(4)]
+    pub args: Encoded<'a>,
+    /// `ctx.props`: an object, or undefined.
+    #[b(5)]
+    pub props: Encoded<'a>,
+    /// How the result is to be encoded.
+    #[n(6)]
+    pub result_form: Form,
+    /// Encoded bytes that the result may have.
+    #[n(7)]
+    pub result_bytes_max: u32,
+    /// Nesting that values may have.
+    #[n(8)]
+    pub value_depth_max: u32,
+}
+
+/// How a load or an invocation ended: the `kind` argument of the `finish` import. Loads finish invocation 0.
+pub mod finish {
+    /// The result is `undefined`; no bytes.
+    pub const UNDEFINED: u32 = 0;
+    /// The bytes are CBOR.
+    pub const CBOR: u32 = 1;
+    /// The bytes are JSON text.
+    pub const JSON: u32 = 2;
+    /// The bytes are a [`Thrown`](super::Thrown).
+    pub const THREW: u32 = 3;
+    /// The encoded result was larger than allowed; the bytes are its size so far as little-endian u64.
+    pub const RESULT_TOO_LARGE: u32 = 4;
+    /// A value was nested deeper than allowed. No bytes: one that was passed in, and no code ran; one byte: the result.
+    pub const VALUE_TOO_DEEP: u32 = 5;
+}
+
+/// What the JavaScript threw.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(array)]
+pub struct Thrown {
+    /// The error's name; "Error" for primitives.
+    #[n(0)]
+    pub name: String,
+    /// Its message.
+    #[n(1)]
+    pub message: String,
+    /// Frames of the worker's own modules, one a line.
+    #[n(2)]
+    pub stack: String,
+    /// Where it was thrown: a module of the worker, or empty.
+    #[n(3)]
+    pub module: String,
+    /// From 1; 0 where unknown.
+    #[n(4)]
+    pub line: u32,
+    /// From 1; 0 where unknown.
+    #[n(5)]
+    pub column: u32,
+    /// The thrown value in CBOR; empty where it can't be cloned.
+    #[cbor(n(6), with = "minicbor::bytes")]
+    pub value: Vec<u8>,
+    /// Whether it happened while the modules were evaluated.
+    #[n(7)]
+    pub during_load: bool,
+}

@@ -1,0 +1,64 @@
+
+// setTimeout, setInterval and their clear functions.
+//
+// Owns: which callback belongs to which timer. The host keeps the time: a timer is a host operation that it settles.
+// Must never: run a callback that was cleared, or evaluate a string.
+
+{
+  // A timer's public id to the host operation that it waits for now; an interval's changes with every round.
+  const operations = ObjectCreate(null);
+  let nextId = 1;
+
+  const milliseconds = (delay) => {
+    const number = +delay;
+    // As in browsers: what is not a positive 31-bit number counts as none.
+    return number >= 1 && number <= 2147483647 ? MathFloor(number) : 0;
+  };
+
+  const start = (id, callback, delay, args, repeat) => {
+    const operation = host.startTimer(delay);
+    operations[id] = operation;
+    waiting[operation] = () => {
+      delete operations[id];
+      if (repeat) start(id, callback, delay, args, true);
+      ReflectApply(callback, globalThis, args);
+    };
+  };
+
+  const set = (name, callback, delay, args, repeat) => {
+    refuseInModuleScope();
+    if (typeof callback !== "function") {
+      throw new TypeErrorConstructor(`Failed to execute '${name}': parameter 1 is not of type 'Function'.`);
+    }
+    const id = nextId++;
+    start(id, callback, milliseconds(delay), args, repeat);
+    return id;
+  };
+
+  const clear = (id) => {
+    const operation = operations[id];
+    if (operation === undefined) return;
+    delete operations[id];
+    delete waiting[operation];
+    host.cancel(operation);
+  };
+
+  const functions = {
+    setTimeout(callback, delay, ...args) {
+      return set("setTimeout", callback, delay, args, false);
+    },
+    setInterval(callback, delay, ...args) {
+      return set("setInterval", callback, delay, args, true);
+    },
+    clearTimeout(id) {
+      if (typeof id === "number") clear(id);
+    },
+    clearInterval(id) {
+      if (typeof id === "number") clear(id);
+    },
+  };
+  defineGlobal("setTimeout", functions.setTimeout);
+  defineGlobal("setInterval", functions.setInterval);
+  defineGlobal("clearTimeout", functions.clearTimeout);
+  defineGlobal("clearInterval", functions.clearInterval);
+}

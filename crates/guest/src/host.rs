@@ -1,0 +1,61 @@
+//! The way out: the four imports, and the clock that the host sets at every entry.
+
+use std::cell::Cell;
+
+#[link(wasm_import_module = "coracle")]
+unsafe extern "C" {
+    #[link_name = "start"]
+    fn import_start(operation: u32, pointer: *const u8, length: usize) -> u64;
+    #[link_name = "finish"]
+    fn import_finish(invocation: u64, kind: u32, pointer: *const u8, length: usize);
+    #[link_name = "log"]
+    fn import_log(level: u32, pointer: *const u8, length: usize);
+    #[link_name = "random"]
+    fn import_random(pointer: *mut u8, length: usize);
+}
+
+/// Starts a host operation; the host settles it later under the returned id.
+pub(crate) fn start(operation: u32, argument: &[u8]) -> u64 {
+    // SAFETY: pointer and length describe a live slice that the host only reads.
+    unsafe { import_start(operation, argument.as_ptr(), argument.len()) }
+}
+
+/// Reports how an invocation (0: the load) ended.
+pub(crate) fn finish(invocation: u64, kind: u32, bytes: &[u8]) {
+    // SAFETY: pointer and length describe a live slice that the host only reads.
+    unsafe { import_finish(invocation, kind, bytes.as_ptr(), bytes.len()) }
+}
+
+/// Writes a console line.
+pub(crate) fn log(level: u32, text: &str) {
+    // SAFETY: pointer and length describe a live slice that the host only reads.
+    unsafe { import_log(level, text.as_ptr(), text.len()) }
+}
+
+/// Fills `bytes` with randomness fit for cryptography.
+pub(crate) fn random(bytes: &mut [u8]) {
+    // SAFETY: pointer and length describe a live, exclusively borrowed slice.
+    unsafe { import_random(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+struct Clock(Cell<f64>);
+// SAFETY: the guest has one thread.
+unsafe impl Sync for Clock {}
+static NOW_MS: Clock = Clock(Cell::new(0.0));
+
+/// Sets the clock. It stands still until the next entry.
+pub(crate) fn set_now(now_ms: f64) {
+    NOW_MS.0.set(now_ms);
+}
+
+/// What the clock shows.
+#[cfg(feature = "javy")]
+pub(crate) fn now_ms() -> f64 {
+    NOW_MS.0.get()
+}
+
+/// What QuickJS calls for the time, in microseconds since the epoch. Defining it here keeps it from being an import.
+#[unsafe(no_mangle)]
+extern "C" fn __rquickjs_host_now_us() -> f64 {
+    NOW_MS.0.get() * 1000.0
+}

@@ -1,0 +1,23 @@
+//! What runs inside every isolate: QuickJS-ng, a Rust core and the JavaScript prelude in `js/`.
+//!
+//! It is compiled to Wasm, set up once ([`export::initialize`]) and snapshotted; an isolate is a copy of that snapshot.
+//! The host drives it through the exports in [`export`]; it reaches the host through the four imports in [`host`] and
+//! has no other way out: no WASI, no files, no sockets, no threads.
+//!
+//! The guest trusts the host. The host trusts nothing that comes out of here, because QuickJS is memory-unsafe C and
+//! is assumed to be broken by the code that it runs.
+
+#![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
+
+mod decode;
+mod encode;
+mod engine;
+mod export;
+mod host;
+mod modules;
+mod prelude;
+mod rejections;
+mod state;
+#[cfg(feature = "javy")]
+mod stubs;
+mod thrown;

@@ -1,0 +1,105 @@
+//! Builds the guest from source, so that an ordinary `cargo build` needs nothing but clang and the Wasm target.
+//!
+//! The guest is a workspace of its own: another target, another profile, and flags that only its C code takes. What
+//! comes out is the plain Wasm module; the snapshot is taken and compiled by `Image`, once, by whoever needs it first.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Optimise, and undo rquickjs-sys' EMSCRIPTEN so that the interpreter dispatches by computed goto; `__DJGPP` then keeps
+/// threads and atomics out. See docs/decisions/0002-guest-engine.md; a test guards what this leans on.
+const C_FLAGS: &str = "-O3 -UEMSCRIPTEN -D__DJGPP=1";
+
+/// One mebibyte of shadow stack below the data, so that running over it traps; and a function table that the host can
+/// reach and grow.
+const LINK_FLAGS: &str =
+    "-C link-arg=-zstack-size=1048576 -C link-arg=--export-table -C link-arg=--growable-table";
+
+fn main() {
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let guest = manifest.join("../guest");
+    for path in [
+        "Cargo.toml",
+        "Cargo.lock",
+        "build.rs",
+        "src",
+        "js",
+        "../abi/src",
+        "../value/src",
+        "../value/Cargo.toml",
+    ] {
+        println!("cargo:rerun-if-changed={}", guest.join(path).display());
+    }
+    for variable in ["CORACLE_CLANG", "CORACLE_LLVM_AR"] {
+        println!("cargo:rerun-if-env-changed={variable}");
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let wasm = build(&guest, &target_folder(&out));
+    fs::copy(&wasm, out.join("guest.wasm")).expect("the guest was just built");
+}
+
+/// The guest's own target folder, beside the host's, so that it is kept between builds.
+fn target_folder(out: &Path) -> PathBuf {
+    // target/<profile>/build/<crate>/out
+    out.ancestors().nth(4).unwrap_or(out).join("guest")
+}
+
+fn build(guest: &Path, target: &Path) -> PathBuf {
+    let clang = tool(
+        "CORACLE_CLANG",
+        &["clang-19", "clang-20", "clang-18", "clang"],
+    );
+    let ar = tool(
+        "CORACLE_LLVM_AR",
+        &["llvm-ar-19", "llvm-ar-20", "llvm-ar-18", "llvm-ar"],
+    );
+    let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets it"));
+    for (name, _) in env::vars_os() {
+        // What cargo set for the host's build must not reach the guest's.
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("CARGO_") && name != "CARGO_HOME"
+            || name == "RUSTFLAGS"
+            || name == "CARGO_ENCODED_RUSTFLAGS"
+        {
+            cargo.env_remove(name);
+        }
+    }
+    let status = cargo
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--target",
+            TARGET,
+            "--target-dir",
+        ])
+        .arg(target)
+        .current_dir(guest)
+        .env("RUSTFLAGS", LINK_FLAGS)
+        .env("CC_wasm32_unknown_unknown", clang)
+        .env("AR_wasm32_unknown_unknown", ar)
+        .env("CFLAGS_wasm32_unknown_unknown", C_FLAGS)
+        .status()
+        .expect("cargo can be run");
+    assert!(
+        status.success(),
+        "the guest did not build; `make setup` installs clang, llvm-ar and the Rust target {TARGET}"
+    );
+    target.join(TARGET).join("release/coracle_guest.wasm")
+}
+
+fn tool(variable: &str, candidates: &[&str]) -> String {
+    if let Ok(chosen) = env::var(variable) {
+        return chosen;
+    }
+    candidates
+        .iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success()))
+        .unwrap_or_else(|| panic!("none of {candidates:?} is installed; `make setup` installs them, {variable} names another"))
+        .to_string()
+}

@@ -1,0 +1,41 @@
+//! What things cost in fuel.
+//!
+//! Wasm instructions are metered by Wasmtime. What the host does on a guest's behalf is priced here, by size, and
+//! charged before it starts: otherwise a loop of host calls would be free work.
+
+/// Version of these prices and of the guest's instruction mix. It stands in every usage; figures of different versions
+/// are not to be compared.
+pub const FUEL_SCHEDULE: u32 = 1;
+
+/// Fuel that a slice may burn: about a millisecond.
+pub(crate) const SLICE: u64 = 3_000_000;
+
+/// A host operation's price.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tariff {
+    base: u64,
+    per_byte: u64,
+}
+
+impl Tariff {
+    pub(crate) const START: Self = Self {
+        base: 2_000,
+        per_byte: 2,
+    };
+    pub(crate) const FINISH: Self = Self {
+        base: 2_000,
+        per_byte: 1,
+    };
+    pub(crate) const LOG: Self = Self {
+        base: 1_000,
+        per_byte: 2,
+    };
+    pub(crate) const RANDOM: Self = Self {
+        base: 1_500,
+        per_byte: 8,
+    };
+
+    pub(crate) fn price(self, bytes: usize) -> u64 {
+        self.base + self.per_byte * bytes as u64
+    }
+}

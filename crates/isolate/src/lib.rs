@@ -1,0 +1,37 @@
+//! Isolates: one live instance of the guest running one worker, under Wasmtime, with limits, slices and verdicts.
+//!
+//! The crate owns the sandbox's boundary. It takes bytes in ([`Message`]) and gives bytes out ([`Event`]); it knows
+//! nothing of RPC, HTTP or capabilities, so that the same messages can go to a thread or to another process.
+//! Everything that comes out of a guest is taken as hostile: QuickJS is C and is assumed to be broken by the code that
+//! it runs. This is the only host crate with `unsafe` in it.
+//!
+//! From the outside in:
+//! - [`Threads`] is the [`Scheduler`] that runs isolates in slices on threads of its own;
+//! - an `Actor` is one isolate with its mailbox, invocations and budgets, driven a slice at a time;
+//! - an `Instance` is the Wasm side of it: store, exports, imports;
+//! - an [`Image`] is the compiled snapshot that instances are made from, and [`Sandbox`] the engine that holds it.
+
+mod actor;
+mod border;
+mod clock;
+mod fuel;
+mod image;
+mod instance;
+mod invocation;
+mod machine;
+mod message;
+mod sandbox;
+mod scheduler;
+
+pub use crate::{
+    clock::{Clock, SystemClock},
+    fuel::FUEL_SCHEDULE,
+    image::{CPU_BASELINE, Guest, Image, ImageError},
+    machine::Machine,
+    message::{
+        Bytes, Call, CallAccess, Event, Form, Log, LogLevel, Message, Outcome, Report, Thrown,
+        Usage, Verdict, VerdictKind, WorkerSpec,
+    },
+    sandbox::{Sandbox, SandboxConfig, SandboxError},
+    scheduler::{Health, Scheduler, Stats, Threads, ThreadsConfig},
+};

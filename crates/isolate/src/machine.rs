@@ -1,0 +1,117 @@
+//! What this machine, container and kernel allow.
+
+use std::fs;
+
+/// The facts that a pool is sized by.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Memory that this process may use: the cgroup's limit, or what the machine has.
+    pub memory_bytes: u64,
+    /// Mappings that the kernel lets a process have.
+    pub map_count_max: u64,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// Whether the kernel can tell dirty pages apart (`PAGEMAP_SCAN`, Linux 6.7), which makes resets cheap.
+    pub pagemap_scan: bool,
+}
+
+/// Mappings that a live isolate needs, with what the rest of the process may hold kept free.
+const MAPS_PER_ISOLATE: u64 = 5;
+const MAPS_RESERVED: u64 = 4_096;
+/// Memory that is planned for an isolate: what a small one touches, with room for its bookkeeping.
+const PLANNED_BYTES_PER_ISOLATE: u64 = 1024 * 1024;
+/// Address space is cut in slots of 8 GiB; more would not fit.
+const ISOLATES_CEILING: u64 = 10_000;
+
+impl Machine {
+    /// Reads `/proc` and the cgroup. What can't be read is assumed small.
+    #[must_use]
+    pub fn read() -> Self {
+        Self {
+            memory_bytes: cgroup_memory_max()
+                .into_iter()
+                .chain(physical_memory())
+                .min()
+                .unwrap_or(1 << 30),
+            map_count_max: read_number("/proc/sys/vm/max_map_count").unwrap_or(65_530),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            pagemap_scan: wasmtime::PoolingAllocationConfig::is_pagemap_scan_available(),
+        }
+    }
+
+    /// How many isolates fit: half of the memory at the planned size, and no more mappings than the kernel allows.
+    #[must_use]
+    pub fn isolates_max(&self) -> u32 {
+        let by_memory = self.memory_bytes / 2 / PLANNED_BYTES_PER_ISOLATE;
+        let by_maps = self.map_count_max.saturating_sub(MAPS_RESERVED) / MAPS_PER_ISOLATE;
+        by_memory.min(by_maps).clamp(16, ISOLATES_CEILING) as u32
+    }
+}
+
+fn read_number(path: &str) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The lowest `memory.max` on the way from this process's cgroup to the root (version 2), or version 1's limit.
+fn cgroup_memory_max() -> Option<u64> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))?
+        .trim();
+    let mut lowest = None;
+    let mut folder = std::path::PathBuf::from("/sys/fs/cgroup").join(path.trim_start_matches('/'));
+    while folder.starts_with("/sys/fs/cgroup") {
+        if let Some(limit) = folder.join("memory.max").to_str().and_then(read_number) {
+            lowest = Some(lowest.map_or(limit, |known: u64| known.min(limit)));
+        }
+        if !folder.pop() {
+            break;
+        }
+    }
+    lowest.or_else(|| read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+}
+
+fn physical_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim()
+        .trim_end_matches(" kB")
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(memory_bytes: u64, map_count_max: u64) -> Machine {
+        Machine {
+            memory_bytes,
+            map_count_max,
+            cores: 2,
+            pagemap_scan: true,
+        }
+    }
+
+    #[test]
+    fn a_small_container_gets_a_small_pool() {
+        assert_eq!(machine(512 << 20, 65_530).isolates_max(), 256);
+    }
+
+    #[test]
+    fn mappings_bound_the_pool_before_memory_does() {
+        assert_eq!(machine(64 << 30, 40_096).isolates_max(), 7_200);
+        assert_eq!(machine(64 << 30, 1 << 30).isolates_max(), 10_000);
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let read = Machine::read();
+        assert!(read.memory_bytes >= 64 << 20 && read.cores >= 1 && read.map_count_max > 0);
+    }
+}

@@ -1,0 +1,212 @@
+//! The engine: Wasmtime's configuration, the pool of isolates, and the image in it.
+
+use crate::{border, image::Image, instance::Entries, machine::Machine};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, InstancePre, OptLevel,
+    PoolingAllocationConfig, RegallocAlgorithm, WasmFeatures,
+};
+
+/// Wasm stack of a running isolate: 24 times the JavaScript stack (256 KiB), so that deep recursion is a `RangeError`
+/// in the guest before it is a trap here.
+const WASM_STACK_BYTES: usize = 6 << 20;
+/// A fiber's stack holds the Wasm stack and the host's frames above it.
+const FIBER_STACK_BYTES: usize = 7 << 20;
+/// What an instance of a memory may be configured to hold; a worker's own limit is lower or equal.
+pub(crate) const MEMORY_BYTES_CEILING: usize = 1 << 30;
+/// Entries of the guest's function table, with room for compiled code.
+const TABLE_ELEMENTS_MAX: usize = 20_000;
+/// Kept resident in a free slot: resetting these pages is cheaper than faulting them in again, where the kernel can say
+/// which of them were written.
+const MEMORY_KEEP_RESIDENT_BYTES: usize = 4 << 20;
+const TABLE_KEEP_RESIDENT_BYTES: usize = 64 << 10;
+
+/// How large the pool is.
+#[derive(Clone, Copy, Debug)]
+pub struct SandboxConfig {
+    /// Isolates that can be alive at once.
+    pub isolates_max: u32,
+    /// Isolates that can be in the middle of running code at once; each holds a stack.
+    pub running_max: u32,
+    /// Whether to reset slots by the kernel's list of dirty pages.
+    pub pagemap_scan: bool,
+}
+
+impl SandboxConfig {
+    /// What fits this machine.
+    #[must_use]
+    pub fn for_machine(machine: &Machine) -> Self {
+        let isolates_max = machine.isolates_max();
+        Self {
+            isolates_max,
+            running_max: isolates_max.min(1_000),
+            pagemap_scan: machine.pagemap_scan,
+        }
+    }
+}
+
+/// Why there is no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// Wasmtime refused the configuration, or the address space for the pool is not to be had.
+    #[error("the pool of {isolates_max} isolates could not be set up: {cause}")]
+    Pool {
+        /// Isolates asked for.
+        isolates_max: u32,
+        /// What Wasmtime said.
+        cause: String,
+    },
+    /// The image does not fit this engine, CPU or guest interface.
+    #[error("the image can't be used here: {cause}")]
+    Image {
+        /// What Wasmtime said.
+        cause: String,
+    },
+}
+
+/// An engine with one image in it.
+pub struct Sandbox {
+    pub(crate) engine: Engine,
+    pub(crate) template: InstancePre<border::State>,
+    pub(crate) entries: Entries,
+    config: SandboxConfig,
+}
+
+impl Sandbox {
+    /// Sets up the pool and loads the image into it.
+    ///
+    /// # Errors
+    /// See [`SandboxError`].
+    pub fn new(config: SandboxConfig, image: &Image) -> Result<Self, SandboxError> {
+        let failed = |cause: wasmtime::Error| SandboxError::Pool {
+            isolates_max: config.isolates_max,
+            cause: format!("{cause:#}"),
+        };
+        let engine = Engine::new(&runtime_config(&config)).map_err(failed)?;
+        let unusable = |cause: wasmtime::Error| SandboxError::Image {
+            cause: format!("{cause:#}"),
+        };
+        let module = image.load(&engine).map_err(unusable)?;
+        let entries = Entries::find(&module).map_err(|cause| SandboxError::Image { cause })?;
+        let template = border::linker(&engine)
+            .and_then(|linker| linker.instantiate_pre(&module))
+            .map_err(unusable)?;
+        Ok(Self {
+            engine,
+            template,
+            entries,
+            config,
+        })
+    }
+
+    /// How large the pool is.
+    #[must_use]
+    pub fn config(&self) -> SandboxConfig {
+        self.config
+    }
+}
+
+/// What code generation depends on: the same for making an image and for loading it.
+fn base_config() -> Config {
+    let mut config = Config::new();
+    config
+        .consume_fuel(true)
+        .epoch_interruption(false)
+        .cranelift_opt_level(OptLevel::Speed)
+        .cranelift_regalloc_algorithm(RegallocAlgorithm::Backtracking)
+        .signals_based_traps(true)
+        .memory_init_cow(true)
+        .guard_before_linear_memory(true)
+        .max_wasm_stack(WASM_STACK_BYTES)
+        .async_stack_size(FIBER_STACK_BYTES)
+        .async_stack_zeroing(false)
+        .wasm_backtrace_max_frames(None)
+        .wasm_features(WasmFeatures::all(), false)
+        .wasm_features(GUEST_FEATURES, true);
+    config
+}
+
+/// What the guest is made of, and nothing else.
+const GUEST_FEATURES: WasmFeatures = WasmFeatures::MUTABLE_GLOBAL
+    .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
+    .union(WasmFeatures::SIGN_EXTENSION)
+    .union(WasmFeatures::FLOATS)
+    .union(WasmFeatures::REFERENCE_TYPES)
+    .union(WasmFeatures::MULTI_VALUE)
+    .union(WasmFeatures::BULK_MEMORY)
+    .union(WasmFeatures::SIMD);
+
+/// For making an image: for the named baseline, or for this very machine.
+pub(crate) fn compile_config(for_baseline: bool) -> Config {
+    let mut config = base_config();
+    if for_baseline && cfg!(target_arch = "x86_64") {
+        // Naming the target keeps this machine's features out of the code.
+        config
+            .target("x86_64-unknown-linux-gnu")
+            .expect("Cranelift was built for this architecture");
+        for flag in [
+            "has_sse3",
+            "has_ssse3",
+            "has_sse41",
+            "has_sse42",
+            "has_popcnt",
+            "has_avx",
+            "has_avx2",
+            "has_bmi1",
+            "has_bmi2",
+            "has_lzcnt",
+            "has_fma",
+        ] {
+            #[expect(
+                unsafe_code,
+                reason = "Cranelift's flags are not checked against the CPU here"
+            )]
+            // SAFETY: these flags are the definition of x86-64-v3, and a module is refused at loading where the CPU
+            // lacks one of them.
+            unsafe {
+                config.cranelift_flag_enable(flag);
+            }
+        }
+    }
+    config
+}
+
+/// For running the guest's set-up once: nothing metered, nothing pooled.
+pub(crate) fn snapshot_config() -> Config {
+    let mut config = base_config();
+    config
+        .consume_fuel(false)
+        .cranelift_opt_level(OptLevel::None);
+    config
+}
+
+fn runtime_config(sandbox: &SandboxConfig) -> Config {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_core_instances(sandbox.isolates_max)
+        .total_memories(sandbox.isolates_max)
+        .total_tables(sandbox.isolates_max)
+        .total_stacks(sandbox.running_max)
+        .max_memories_per_module(1)
+        .max_tables_per_module(1)
+        .max_core_instance_size(1 << 20)
+        .max_memory_size(MEMORY_BYTES_CEILING)
+        .table_elements(TABLE_ELEMENTS_MAX);
+    if sandbox.pagemap_scan {
+        // Only together: without the scan the whole range would be written at every reset.
+        pool.pagemap_scan(Enabled::Yes)
+            .linear_memory_keep_resident(MEMORY_KEEP_RESIDENT_BYTES)
+            .table_keep_resident(TABLE_KEEP_RESIDENT_BYTES);
+    }
+    let mut config = base_config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// A short name for what an image must agree with; part of its file name in a cache.
+pub(crate) fn compatibility() -> String {
+    let mut hasher = DefaultHasher::new();
+    if let Ok(engine) = Engine::new(&compile_config(true)) {
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+    }
+    format!("{:016x}", hasher.finish())
+}
