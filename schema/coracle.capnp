@@ -27,10 +27,16 @@ struct Credentials {
 }
 
 interface Session {
-  # The lifetime of a login. Dropping it revokes every capability that came from it and ends its isolates.
+  # The lifetime of a login. It ends, and with it everything that came from it, when `close` is called, when this
+  # capability is dropped after it has been used once, or with the connection. (A client that pipelines through `login`
+  # and never touches `session` drops it without meaning to; it keeps what it has.)
 
   tenant @0 () -> (name :Text);
   # The tenant that pays for what this session does.
+
+  close @1 () -> ();
+  # Revokes every capability that came from the login and ends its isolates. Calls that are running end with the
+  # verdict `cancelled`.
 }
 
 interface Loader {
@@ -131,6 +137,9 @@ struct Limits {
 
   valueDepthMax @10 :UInt64;
   # Nesting of arguments and results.
+
+  exportsMax @11 :UInt64;
+  # Stubs that an isolate may have given out and not got back.
 }
 
 interface Worker {
@@ -279,6 +288,7 @@ enum VerdictKind {
   # The engine broke. The isolate is gone; please report it.
 
   exports @15;
+  timers @16;
 }
 
 struct Usage {

@@ -1,1 +1,48 @@
-//! placeholder
+//! The Rust client of Coracle: load workers, call their entrypoints, over a socket or with the server inside.
+//!
+//! It reads like the Workers documentation. Loading and getting an entrypoint answer at once and send nothing by
+//! themselves that waits: with the first call, everything travels in one round trip.
+//!
+//! ```no_run
+//! use coracle_client::{Coracle, ConnectOptions, WorkerCode, args};
+//!
+//! # async fn example() -> Result<(), coracle_client::Error> {
+//! let coracle = Coracle::connect("127.0.0.1:7070", ConnectOptions::default()).await?;
+//! let worker = coracle.load(
+//!     WorkerCode::new("main.js").es_module("main.js", "export default { double(n) { return n * 2; } }"),
+//! );
+//! let value = worker.entrypoint("default").call("double", args![21]).await?.value()?;
+//! assert_eq!(value.as_f64(), Some(42.0));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Handles can be cloned and sent between threads. Dropping the last handle on a worker and its entrypoints lets the
+//! server end its isolate; dropping the call's future cancels the call.
+//!
+//! The client trusts the server to be who it connected to, and nothing that it sends: a malformed answer is an error.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod code;
+mod connection;
+mod convert;
+mod error;
+mod handles;
+
+pub use crate::{
+    answer::{Answer, LogLevel, LogLine, Outcome, Thrown, Usage, Verdict},
+    code::{EntrypointOptions, Limits, ModuleBody, WorkerCode},
+    connection::ConnectOptions,
+    error::{Error, LimitUnknown},
+    handles::{Coracle, Entrypoint, Worker},
+};
+pub use coracle_schema::{Address, AddressError};
+pub use coracle_value::Value;
+
+/// Makes a list of arguments: `args![1, "two", value]`.
+#[macro_export]
+macro_rules! args {
+    ($($argument:expr),* $(,)?) => { vec![$($crate::Value::from($argument)),*] };
+}

@@ -1,1 +1,32 @@
-//! placeholder
+//! The Coracle server: sessions, the router between callers and isolates, and the front ends that speak to clients.
+//!
+//! From the inside out:
+//! - [`Service`] is the heart: it feeds the loader's pure core with events and does what the core decides;
+//! - [`Session`], [`Worker`] and [`Entrypoint`] are what a login yields, the same for every protocol;
+//! - `capnp_front` speaks Cap'n Proto; no capnp type leaves it;
+//! - [`Server`] owns threads, listeners, the admin endpoint and the way down.
+//!
+//! Nothing here runs guest code or decides policy: the first is `coracle-isolate`'s, the second `coracle-loader`'s.
+
+#![forbid(unsafe_code)]
+
+mod admin;
+mod auth;
+mod capnp_front;
+mod config;
+mod listen;
+mod metrics;
+mod outcome;
+mod router;
+mod server;
+mod service;
+mod session;
+
+pub use crate::{
+    auth::{Tokens, TokensError},
+    config::ServerConfig,
+    outcome::{CallAnswer, verdict_kind_names},
+    server::{Server, ServerError},
+    service::Service,
+    session::{Entrypoint, LoadError, Session, Worker},
+};

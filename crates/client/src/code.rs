@@ -1,0 +1,132 @@
+//! What a worker is made of.
+
+use crate::{LimitUnknown, Value};
+
+/// A worker's modules, bindings, outbound rule and limits.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerCode {
+    /// `YYYY-MM-DD`, or empty for the newest date that the server knows.
+    pub compatibility_date: String,
+    /// By the Workers rules.
+    pub compatibility_flags: Vec<String>,
+    /// The module whose exports are the entrypoints.
+    pub main_module: String,
+    /// Names and bodies.
+    pub modules: Vec<(String, ModuleBody)>,
+    /// An object with the bindings, or undefined.
+    pub env: Value,
+    /// Whether outbound requests are blocked whatever the session's policy says (`globalOutbound: null`).
+    pub outbound_none: bool,
+    /// What it asks for.
+    pub limits: Limits,
+}
+
+/// A module's body.
+#[derive(Clone, Debug)]
+pub enum ModuleBody {
+    /// JavaScript with imports and exports.
+    EsModule(String),
+    /// JavaScript with `require` and `exports`.
+    CommonJs(String),
+    /// Default export: the string.
+    Text(String),
+    /// Default export: the parsed value.
+    Json(String),
+    /// Default export: an `ArrayBuffer`.
+    Data(Vec<u8>),
+}
+
+impl WorkerCode {
+    /// A worker with that main module, which is to be added.
+    #[must_use]
+    pub fn new(main_module: impl Into<String>) -> Self {
+        Self { main_module: main_module.into(), ..Self::default() }
+    }
+
+    /// Adds a module.
+    #[must_use]
+    pub fn module(mut self, name: impl Into<String>, body: ModuleBody) -> Self {
+        self.modules.push((name.into(), body));
+        self
+    }
+
+    /// Adds an ES module.
+    #[must_use]
+    pub fn es_module(self, name: impl Into<String>, source: impl Into<String>) -> Self {
+        self.module(name, ModuleBody::EsModule(source.into()))
+    }
+
+    /// Sets the bindings.
+    #[must_use]
+    pub fn env(mut self, env: Value) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// Sets the limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Limits that are asked for; zero asks for none. They can only lower what the server allows.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Limits {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Limits {
+            /// Sets the limit with that name.
+            ///
+            /// # Errors
+            /// When there is no such limit.
+            pub fn set(&mut self, name: &str, value: u64) -> Result<(), LimitUnknown> {
+                match name {
+                    $(stringify!($name) => self.$name = value,)*
+                    _ => return Err(LimitUnknown(name.to_owned())),
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+limits! {
+    /// Fuel of one call; about 3,000,000 a millisecond.
+    fuel_max,
+    /// CPU time of one call in milliseconds.
+    cpu_ms_max,
+    /// Fuel for evaluating the modules.
+    startup_fuel_max,
+    /// Wall time of one call in milliseconds.
+    wall_ms_max,
+    /// Linear memory of the isolate in bytes.
+    memory_bytes_max,
+    /// Calls out of the isolate.
+    subrequests_max,
+    /// Of these, how many may wait at once.
+    subrequests_in_flight_max,
+    /// Encoded arguments of a call in bytes.
+    args_bytes_max,
+    /// Encoded result of a call in bytes.
+    result_bytes_max,
+    /// Console output of a call in bytes.
+    log_bytes_max,
+    /// Nesting of arguments and results.
+    value_depth_max,
+    /// Stubs that an isolate may have given out.
+    exports_max,
+}
+
+/// How an entrypoint is to be had.
+#[derive(Clone, Debug, Default)]
+pub struct EntrypointOptions {
+    /// `ctx.props`: an object, or undefined.
+    pub props: Value,
+    /// Lower limits for calls through this entrypoint.
+    pub limits: Limits,
+}

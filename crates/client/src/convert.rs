@@ -1,0 +1,170 @@
+//! Between the schema's structs and the client's types.
+
+use crate::{
+    Error, Value,
+    answer::{Answer, LogLevel, LogLine, Outcome, Thrown, Usage, Verdict},
+    code::{Limits, ModuleBody, WorkerCode},
+};
+use coracle_schema::{self as schema, call_results, module, worker_code};
+use coracle_value::Bounds;
+
+pub(crate) fn write_code(code: &WorkerCode, mut builder: worker_code::Builder<'_>) {
+    builder.set_compatibility_date(&code.compatibility_date[..]);
+    let mut flags = builder.reborrow().init_compatibility_flags(code.compatibility_flags.len() as u32);
+    for (index, flag) in code.compatibility_flags.iter().enumerate() {
+        flags.set(index as u32, &flag[..]);
+    }
+    builder.set_main_module(&code.main_module[..]);
+    let mut modules = builder.reborrow().init_modules(code.modules.len() as u32);
+    for (index, (name, body)) in code.modules.iter().enumerate() {
+        let mut module: module::Builder<'_> = modules.reborrow().get(index as u32);
+        module.set_name(&name[..]);
+        let mut builder = module.init_body();
+        match body {
+            ModuleBody::EsModule(text) => builder.set_es_module(&text[..]),
+            ModuleBody::CommonJs(text) => builder.set_common_js(&text[..]),
+            ModuleBody::Text(text) => builder.set_text(&text[..]),
+            ModuleBody::Json(text) => builder.set_json(&text[..]),
+            ModuleBody::Data(bytes) => builder.set_data(bytes),
+        }
+    }
+    write_value(&code.env, builder.reborrow().init_env());
+    if code.outbound_none {
+        builder.reborrow().init_outbound().set_none(());
+    }
+    write_limits(&code.limits, builder.init_limits());
+}
+
+pub(crate) fn write_value(value: &Value, mut builder: schema::value::Builder<'_>) {
+    match value {
+        Value::Undefined => builder.set_undefined(()),
+        value => builder.set_cbor(&coracle_value::encode(value)),
+    }
+}
+
+pub(crate) fn write_limits(limits: &Limits, mut builder: schema::limits::Builder<'_>) {
+    builder.set_fuel_max(limits.fuel_max);
+    builder.set_cpu_ms_max(limits.cpu_ms_max);
+    builder.set_startup_fuel_max(limits.startup_fuel_max);
+    builder.set_wall_ms_max(limits.wall_ms_max);
+    builder.set_memory_bytes_max(limits.memory_bytes_max);
+    builder.set_subrequests_max(limits.subrequests_max);
+    builder.set_subrequests_in_flight_max(limits.subrequests_in_flight_max);
+    builder.set_args_bytes_max(limits.args_bytes_max);
+    builder.set_result_bytes_max(limits.result_bytes_max);
+    builder.set_log_bytes_max(limits.log_bytes_max);
+    builder.set_value_depth_max(limits.value_depth_max);
+    builder.set_exports_max(limits.exports_max);
+}
+
+type Read<T> = Result<T, Error>;
+
+fn malformed(error: impl ToString) -> Error {
+    Error::Malformed(error.to_string())
+}
+
+fn text(reader: capnp::Result<capnp::text::Reader<'_>>) -> Read<String> {
+    Ok(reader.map_err(malformed)?.to_str().map_err(malformed)?.to_owned())
+}
+
+fn value(reader: schema::value::Reader<'_>) -> Read<Value> {
+    let bounds = Bounds { bytes_max: usize::MAX, ..Bounds::default() };
+    match reader.which().map_err(malformed)? {
+        schema::value::Undefined(()) => Ok(Value::Undefined),
+        schema::value::Cbor(bytes) => coracle_value::decode(bytes.map_err(malformed)?, &bounds).map_err(malformed),
+        schema::value::Json(json) => {
+            let json = text(json)?;
+            coracle_value::from_json(&json, &bounds).map_err(malformed)
+        }
+    }
+}
+
+pub(crate) fn answer(reader: call_results::Reader<'_>) -> Read<Answer> {
+    use schema::call_results::outcome;
+    let outcome = match reader.get_outcome().which().map_err(malformed)? {
+        outcome::Value(reader) => Outcome::Value(value(reader.map_err(malformed)?)?),
+        outcome::Threw(reader) => Outcome::Threw(Box::new(thrown(reader.map_err(malformed)?)?)),
+        outcome::Verdict(reader) => Outcome::Verdict(Box::new(verdict(reader.map_err(malformed)?)?)),
+    };
+    let logs = reader.get_logs().map_err(malformed)?.iter().map(log_line).collect::<Read<_>>()?;
+    Ok(Answer {
+        outcome,
+        usage: usage(reader.get_usage().map_err(malformed)?),
+        logs,
+        log_bytes_dropped: reader.get_log_bytes_dropped(),
+    })
+}
+
+fn thrown(reader: schema::thrown::Reader<'_>) -> Read<Thrown> {
+    Ok(Thrown {
+        name: text(reader.get_name())?,
+        message: text(reader.get_message())?,
+        stack: text(reader.get_stack())?,
+        module: text(reader.get_module())?,
+        line: reader.get_line(),
+        column: reader.get_column(),
+        value: value(reader.get_value().map_err(malformed)?)?,
+        during_load: reader.get_during_load(),
+    })
+}
+
+fn verdict(reader: schema::verdict::Reader<'_>) -> Read<Verdict> {
+    use schema::VerdictKind as Kind;
+    // A kind that this client is too old for is still a verdict, with a sentence that says the rest.
+    let kind = match reader.get_kind() {
+        Ok(Kind::Fuel) => "fuel",
+        Ok(Kind::Cpu) => "cpu",
+        Ok(Kind::Startup) => "startup",
+        Ok(Kind::Wall) => "wall",
+        Ok(Kind::Memory) => "memory",
+        Ok(Kind::Stack) => "stack",
+        Ok(Kind::Subrequests) => "subrequests",
+        Ok(Kind::Timers) => "timers",
+        Ok(Kind::ArgsSize) => "args_size",
+        Ok(Kind::ResultSize) => "result_size",
+        Ok(Kind::ValueDepth) => "value_depth",
+        Ok(Kind::Hung) => "hung",
+        Ok(Kind::Cancelled) => "cancelled",
+        Ok(Kind::IsolateLost) => "isolate_lost",
+        Ok(Kind::IsolateEvicted) => "isolate_evicted",
+        Ok(Kind::Trap) => "trap",
+        Ok(Kind::Exports) => "exports",
+        Err(_) => "unknown",
+    };
+    Ok(Verdict {
+        kind: kind.to_owned(),
+        limit_name: text(reader.get_limit_name())?,
+        used: reader.get_used(),
+        limit: reader.get_limit(),
+        message: text(reader.get_message())?,
+        started: reader.get_started(),
+        subrequests_sent: reader.get_subrequests_sent(),
+    })
+}
+
+fn usage(reader: schema::usage::Reader<'_>) -> Usage {
+    Usage {
+        fuel_load: reader.get_fuel_load(),
+        fuel_run: reader.get_fuel_run(),
+        fuel_schedule: reader.get_fuel_schedule(),
+        cpu_micros: reader.get_cpu_micros(),
+        wall_micros: reader.get_wall_micros(),
+        memory_peak_bytes: reader.get_memory_peak_bytes(),
+        memory_denied: reader.get_memory_denied(),
+        subrequests: reader.get_subrequests(),
+        bytes_in: reader.get_bytes_in(),
+        bytes_out: reader.get_bytes_out(),
+        isolate_reused: reader.get_isolate_reused(),
+    }
+}
+
+fn log_line(reader: schema::log_line::Reader<'_>) -> Read<LogLine> {
+    let level = match reader.get_level().map_err(malformed)? {
+        schema::LogLevel::Debug => LogLevel::Debug,
+        schema::LogLevel::Info => LogLevel::Info,
+        schema::LogLevel::Log => LogLevel::Log,
+        schema::LogLevel::Warn => LogLevel::Warn,
+        schema::LogLevel::Error => LogLevel::Error,
+    };
+    Ok(LogLine { level, message: text(reader.get_message())?, timestamp_ms: reader.get_timestamp_ms() })
+}

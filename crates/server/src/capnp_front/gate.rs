@@ -1,0 +1,129 @@
+//! `Gate` and `Session`: getting in, and the lifetime of a login.
+
+use super::{guarded, loader::LoaderServer};
+use crate::{
+    auth::{self, Credentials, Peer, Tokens},
+    service::Service,
+    session::Session,
+};
+use capnp::Error;
+use coracle_schema::{self as schema, credentials, gate, session};
+use std::{
+    cell::Cell,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+/// Logins that may fail on one connection before it is given up.
+const FAILURES_MAX: u32 = 5;
+/// How long a failed login is held back, so that guessing is slow.
+const FAILURE_DELAY: Duration = Duration::from_millis(300);
+
+/// What connections hold before they have logged in.
+pub(super) struct GateServer {
+    pub(super) service: Arc<Service>,
+    pub(super) tokens: Arc<Tokens>,
+    pub(super) peer: Peer,
+    pub(super) standing: Rc<Standing>,
+}
+
+/// How a connection has behaved so far.
+#[derive(Default)]
+pub(super) struct Standing {
+    logged_in: Cell<bool>,
+    failures: Cell<u32>,
+    pub(super) changed: tokio::sync::Notify,
+}
+
+impl Standing {
+    pub(super) fn logged_in(&self) -> bool {
+        self.logged_in.get()
+    }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.failures.get() >= FAILURES_MAX
+    }
+}
+
+impl gate::Server for GateServer {
+    async fn login(self: Rc<Self>, params: gate::LoginParams, mut results: gate::LoginResults) -> Result<(), Error> {
+        let this = Rc::clone(&self);
+        guarded(self.service.metrics(), async move {
+            let credentials = match params.get()?.get_credentials()?.which()? {
+                credentials::None(()) => Credentials::None,
+                credentials::BearerToken(token) => Credentials::BearerToken(super::convert::text(token?)?),
+            };
+            let outcome = auth::login(&this.tokens, this.peer, &credentials);
+            this.service.metrics().login(outcome.is_ok());
+            let tenant = match outcome {
+                Ok(tenant) => tenant,
+                Err(refusal) => {
+                    tokio::time::sleep(FAILURE_DELAY).await;
+                    this.standing.failures.set(this.standing.failures.get() + 1);
+                    this.standing.changed.notify_one();
+                    return Err(Error::failed(refusal.to_string()));
+                }
+            };
+            this.standing.logged_in.set(true);
+            this.standing.changed.notify_one();
+            let session = Session::open(&this.service, tenant);
+            let mut builder = results.get();
+            let loader: schema::loader::Client = capnp_rpc::new_client(LoaderServer::new(&this.service, &session));
+            builder.set_loader(loader);
+            let handle: session::Client = capnp_rpc::new_client(SessionServer {
+                service: Arc::clone(&this.service),
+                session,
+                used: Cell::new(false),
+            });
+            builder.set_session(handle);
+            Ok(())
+        })
+        .await
+    }
+}
+
+struct SessionServer {
+    service: Arc<Service>,
+    session: Session,
+    /// Whether the client knows that it holds this.
+    used: Cell<bool>,
+}
+
+impl session::Server for SessionServer {
+    async fn tenant(
+        self: Rc<Self>,
+        _params: session::TenantParams,
+        mut results: session::TenantResults,
+    ) -> Result<(), Error> {
+        let this = Rc::clone(&self);
+        guarded(self.service.metrics(), async move {
+            this.used.set(true);
+            results.get().set_name(this.session.tenant());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn close(
+        self: Rc<Self>,
+        _params: session::CloseParams,
+        _results: session::CloseResults,
+    ) -> Result<(), Error> {
+        let this = Rc::clone(&self);
+        guarded(self.service.metrics(), async move {
+            this.session.close();
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Drop for SessionServer {
+    fn drop(&mut self) {
+        // Without that it was dropped unseen, by a client that pipelined through `login`.
+        if self.used.get() {
+            self.session.close();
+        }
+    }
+}

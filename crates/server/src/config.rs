@@ -1,0 +1,72 @@
+//! How a server is set up. Parsed once; every field has a default that is safe.
+
+use crate::auth::Tokens;
+use coracle_isolate::{Guest, Machine};
+use coracle_loader::{CoreConfig, Limits};
+use coracle_schema::Address;
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+/// How a server is set up.
+pub struct ServerConfig {
+    /// Where clients connect. Default: nowhere, for embedding.
+    pub listen: Vec<Address>,
+    /// Where the admin endpoint listens. Default: nowhere.
+    pub admin: Option<SocketAddr>,
+    /// Host names that the admin endpoint answers to, besides IP addresses and `localhost`. Default: none.
+    pub admin_hosts: Vec<String>,
+    /// Who may log in. Default: nobody needs a token, which is accepted on loopback and Unix sockets only.
+    pub tokens: Tokens,
+    /// What every worker is bounded by; workers and entrypoints only lower it.
+    pub limits: Limits,
+    /// How much is let in. Default: what fits this machine.
+    pub core: CoreConfig,
+    /// Linear memory of all isolates together. Default: 60 % of what the process may use.
+    pub pool_memory_bytes_max: u64,
+    /// Threads that run isolates. Default: one a core.
+    pub isolate_threads: usize,
+    /// Threads that serve connections. Default: one for every four cores.
+    pub rpc_threads: usize,
+    /// Connections at once. Default: 1,000.
+    pub connections_max: usize,
+    /// Bytes of one message from a client. Default: 64 MiB, which the default limits on code and arguments fit in.
+    pub message_bytes_max: u64,
+    /// How long a connection may stay without a login. Default: 10 s.
+    pub login_deadline: Duration,
+    /// How long readiness is false before new work is refused, so that balancers notice. Default: 5 s.
+    pub drain_delay: Duration,
+    /// How long running calls have after that. Default: 30 s.
+    pub drain_grace: Duration,
+    /// Where the compiled guest is kept when the executable has none in it. Default: nowhere.
+    pub cache: Option<PathBuf>,
+    /// The guest. Default: the one built in.
+    pub guest: Guest,
+    /// Gives every isolate the same randomness, so that runs repeat themselves. Default: none.
+    pub seed: Option<u64>,
+}
+
+impl ServerConfig {
+    /// The defaults, for this machine.
+    #[must_use]
+    pub fn for_machine(machine: &Machine) -> Self {
+        let isolates_max = u64::from(machine.isolates_max());
+        Self {
+            listen: Vec::new(),
+            admin: None,
+            admin_hosts: Vec::new(),
+            tokens: Tokens::none(),
+            limits: Limits::default(),
+            core: CoreConfig { isolates_max, ..CoreConfig::default() },
+            pool_memory_bytes_max: machine.memory_bytes / 10 * 6,
+            isolate_threads: machine.cores,
+            rpc_threads: machine.cores.div_ceil(4),
+            connections_max: 1_000,
+            message_bytes_max: 64 << 20,
+            login_deadline: Duration::from_secs(10),
+            drain_delay: Duration::from_secs(5),
+            drain_grace: Duration::from_secs(30),
+            cache: None,
+            guest: Guest::embedded(),
+            seed: None,
+        }
+    }
+}

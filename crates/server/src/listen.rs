@@ -1,0 +1,344 @@
+//! Threads that serve connections, and the one that accepts them.
+//!
+//! Cap'n Proto objects stay on the thread that they were made on, so a connection is given to a thread once and for
+//! all: to the one that has the fewest.
+
+use crate::{
+    auth::{Peer, Tokens},
+    capnp_front::{self, ConnectionSettings},
+    service::Service,
+};
+use std::{
+    fs, io,
+    net::SocketAddr,
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+use coracle_schema::Address;
+use tokio::{
+    io::DuplexStream,
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    sync::mpsc,
+    task::LocalSet,
+};
+use tokio_util::compat::TokioAsyncReadCompatExt;
+
+/// What every connection is served with.
+#[derive(Clone)]
+pub(crate) struct Serving {
+    pub(crate) service: Arc<Service>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) message_bytes_max: u64,
+    pub(crate) login_deadline: Duration,
+    pub(crate) connections_max: usize,
+}
+
+/// A connection on its way to a thread.
+enum Incoming {
+    Tcp(std::net::TcpStream, SocketAddr),
+    Unix(std::os::unix::net::UnixStream),
+    Memory(DuplexStream),
+}
+
+/// The threads that serve connections.
+pub(crate) struct RpcThreads {
+    threads: Arc<Vec<RpcThread>>,
+    serving: Serving,
+}
+
+struct RpcThread {
+    sender: mpsc::UnboundedSender<Incoming>,
+    connections: Arc<AtomicUsize>,
+    beat: Arc<Beat>,
+}
+
+/// Shows that a thread still gets around to its tasks.
+struct Beat {
+    since: Instant,
+    at_ms: AtomicU64,
+}
+
+const BEAT_PERIOD: Duration = Duration::from_millis(250);
+/// A thread that has not beaten for this long is stuck.
+const BEAT_LOST_AFTER: Duration = Duration::from_secs(3);
+
+impl Beat {
+    fn new() -> Self {
+        Self { since: Instant::now(), at_ms: AtomicU64::new(0) }
+    }
+
+    async fn keep(&self) {
+        loop {
+            self.at_ms.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+            tokio::time::sleep(BEAT_PERIOD).await;
+        }
+    }
+
+    fn is_lost(&self) -> bool {
+        let now = self.since.elapsed().as_millis() as u64;
+        now.saturating_sub(self.at_ms.load(Ordering::Relaxed)) > BEAT_LOST_AFTER.as_millis() as u64
+    }
+}
+
+impl RpcThreads {
+    pub(crate) fn start(count: usize, serving: &Serving) -> io::Result<Self> {
+        let mut threads = Vec::new();
+        for index in 0..count.max(1) {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            let connections = Arc::new(AtomicUsize::new(0));
+            let beat = Arc::new(Beat::new());
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let work = {
+                let (serving, connections, beat) = (serving.clone(), Arc::clone(&connections), Arc::clone(&beat));
+                move || LocalSet::new().block_on(&runtime, serve_all(receiver, serving, connections, beat))
+            };
+            // It ends when nobody can send it connections any more, and closes those that it has.
+            std::thread::Builder::new().name(format!("rpc-{index}")).spawn(work)?;
+            threads.push(RpcThread { sender, connections, beat });
+        }
+        Ok(Self { threads: Arc::new(threads), serving: serving.clone() })
+    }
+
+    /// How many of the threads are stuck.
+    pub(crate) fn lost(&self) -> usize {
+        self.threads.iter().filter(|thread| thread.beat.is_lost()).count()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// A connection without a socket.
+    pub(crate) fn connect_memory(&self) -> DuplexStream {
+        let (near, far) = tokio::io::duplex(256 * 1024);
+        self.dispatcher().dispatch(Incoming::Memory(far));
+        near
+    }
+
+    pub(crate) fn dispatcher(&self) -> Dispatcher {
+        Dispatcher { threads: Arc::clone(&self.threads), serving: self.serving.clone() }
+    }
+}
+
+/// Hands connections to threads.
+pub(crate) struct Dispatcher {
+    threads: Arc<Vec<RpcThread>>,
+    serving: Serving,
+}
+
+impl Dispatcher {
+    fn dispatch(&self, incoming: Incoming) {
+        let metrics = self.serving.service.metrics();
+        let open: usize = self.threads.iter().map(|thread| thread.connections.load(Ordering::Relaxed)).sum();
+        if open >= self.serving.connections_max {
+            metrics.connection_refused("connections_max");
+            tracing::warn!(connections_max = self.serving.connections_max, "connection refused");
+            return;
+        }
+        let least = self.threads.iter().min_by_key(|thread| thread.connections.load(Ordering::Relaxed));
+        if let Some(thread) = least {
+            thread.connections.fetch_add(1, Ordering::Relaxed);
+            if thread.sender.send(incoming).is_err() {
+                thread.connections.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+async fn serve_all(
+    mut receiver: mpsc::UnboundedReceiver<Incoming>,
+    serving: Serving,
+    connections: Arc<AtomicUsize>,
+    beat: Arc<Beat>,
+) {
+    tokio::task::spawn_local(async move { beat.keep().await });
+    while let Some(incoming) = receiver.recv().await {
+        let open = Open::new(&serving.service, &connections);
+        let serving = serving.clone();
+        tokio::task::spawn_local(async move {
+            let _open = open;
+            if let Err(error) = serve_one(incoming, serving).await {
+                tracing::debug!(%error, "connection could not be served");
+            }
+        });
+    }
+}
+
+/// Counts a connection for as long as it is open.
+struct Open {
+    service: Arc<Service>,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Open {
+    fn new(service: &Arc<Service>, connections: &Arc<AtomicUsize>) -> Self {
+        service.metrics().connection_opened();
+        Self { service: Arc::clone(service), connections: Arc::clone(connections) }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.service.metrics().connection_closed();
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn serve_one(incoming: Incoming, serving: Serving) -> io::Result<()> {
+    let settings = |peer| ConnectionSettings {
+        service: serving.service,
+        tokens: serving.tokens,
+        peer,
+        message_bytes_max: serving.message_bytes_max,
+        login_deadline: serving.login_deadline,
+    };
+    match incoming {
+        Incoming::Tcp(stream, address) => {
+            let peer = if address.ip().is_loopback() { Peer::Local } else { Peer::Remote };
+            stream.set_nodelay(true)?;
+            capnp_front::serve(TcpStream::from_std(stream)?.compat(), settings(peer)).await;
+        }
+        Incoming::Unix(stream) => {
+            capnp_front::serve(UnixStream::from_std(stream)?.compat(), settings(Peer::Local)).await;
+        }
+        Incoming::Memory(stream) => capnp_front::serve(stream.compat(), settings(Peer::Local)).await,
+    }
+    Ok(())
+}
+
+/// The listening sockets.
+pub(crate) struct Listeners {
+    handle: Option<JoinHandle<()>>,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    addresses: Vec<Address>,
+}
+
+enum Socket {
+    Tcp(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener, SocketFile),
+}
+
+/// Removed when the server ends.
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Listeners {
+    /// Binds all addresses before it returns, and accepts on a thread of its own.
+    pub(crate) fn start(listen: &[Address], dispatcher: Dispatcher) -> io::Result<Self> {
+        let sockets = listen
+            .iter()
+            .map(|address| bind(address).map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}"))))
+            .collect::<io::Result<Vec<Socket>>>()?;
+        let addresses = sockets
+            .iter()
+            .map(|socket| match socket {
+                Socket::Tcp(listener) => listener.local_addr().map(Address::Tcp),
+                Socket::Unix(_, file) => Ok(Address::Unix(file.0.clone())),
+            })
+            .collect::<io::Result<_>>()?;
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let handle = std::thread::Builder::new().name("accept".into()).spawn(move || {
+            LocalSet::new().block_on(&runtime, async move {
+                let dispatcher = std::rc::Rc::new(dispatcher);
+                for socket in sockets {
+                    tokio::task::spawn_local(accept(socket, std::rc::Rc::clone(&dispatcher)));
+                }
+                let _ = stopped.await;
+            });
+        })?;
+        Ok(Self { handle: Some(handle), stop: Some(stop), addresses })
+    }
+
+    pub(crate) fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+}
+
+impl Drop for Listeners {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
+}
+
+fn bind(address: &Address) -> io::Result<Socket> {
+    match address {
+        Address::Tcp(address) => {
+            let domain = socket2::Domain::for_address(*address);
+            let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&(*address).into())?;
+            socket.listen(1024)?;
+            socket.set_nonblocking(true)?;
+            Ok(Socket::Tcp(socket.into()))
+        }
+        Address::Unix(path) => {
+            replace_stale_socket(path)?;
+            let listener = std::os::unix::net::UnixListener::bind(path)?;
+            // Whoever may connect is local and gets in without a token: only this user may.
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+            listener.set_nonblocking(true)?;
+            Ok(Socket::Unix(listener, SocketFile(path.clone())))
+        }
+    }
+}
+
+/// Removes a socket that nobody listens on; anything else at the path is left alone.
+fn replace_stale_socket(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(facts) if facts.file_type().is_socket() => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens on this socket"));
+            }
+            fs::remove_file(path)
+        }
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "the path exists and is no socket")),
+        Err(_) => Ok(()),
+    }
+}
+
+/// How long accepting rests after an error such as too many open files.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+async fn accept(socket: Socket, dispatcher: std::rc::Rc<Dispatcher>) {
+    let outcome = match socket {
+        Socket::Tcp(listener) => match TcpListener::from_std(listener) {
+            Ok(listener) => loop {
+                match listener.accept().await.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
+                    Ok((stream, peer)) => dispatcher.dispatch(Incoming::Tcp(stream, peer)),
+                    Err(error) => rest(&error).await,
+                }
+            },
+            Err(error) => error,
+        },
+        Socket::Unix(listener, _file) => match UnixListener::from_std(listener) {
+            Ok(listener) => loop {
+                match listener.accept().await.and_then(|(stream, _)| stream.into_std()) {
+                    Ok(stream) => dispatcher.dispatch(Incoming::Unix(stream)),
+                    Err(error) => rest(&error).await,
+                }
+            },
+            Err(error) => error,
+        },
+    };
+    tracing::error!(error = %outcome, "a listener could not be used");
+}
+
+async fn rest(error: &io::Error) {
+    tracing::warn!(%error, "a connection could not be accepted");
+    tokio::time::sleep(ACCEPT_REST).await;
+}

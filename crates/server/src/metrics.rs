@@ -1,0 +1,315 @@
+//! What the server counts, in Prometheus' text format.
+//!
+//! Every metric is made here, once, with all values that its labels can take. So counting is an atomic addition, a
+//! scrape has the same series from the first to the last, and nobody outside can add one: no label ever carries a
+//! tenant, a worker, an address or a guest's words, because a series each would be a way to fill the memory of whoever
+//! scrapes. Sessions, front ends and the scheduler's sink call the methods; only the admin endpoint renders.
+//! `docs/metrics.md` holds the inventory, and a test compares the two.
+
+mod inventory;
+mod labels;
+mod register;
+#[cfg(test)]
+mod tests;
+
+pub use self::inventory::{LabelInfo, MetricInfo};
+
+use self::{
+    labels::{
+        CONNECTION_REFUSALS, DIRECTIONS, END_CAUSE_COUNT, OUTCOME_COUNT, OUTCOME_REFUSED, PHASES,
+        REFUSALS, RESULTS, end_causes, outcome_index, outcomes,
+    },
+    register::{Labelled, Register},
+};
+use coracle_isolate::{Health, Report, Stats};
+use prometheus::{Histogram, IntCounter, IntGauge, Registry, TextEncoder};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// What runs: the labels of `coracle_build_info`, and what `/version` answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildInfo {
+    /// The server's version.
+    pub version: String,
+    /// The guest's hash.
+    pub guest: String,
+    /// The version of Wasmtime.
+    pub wasmtime: String,
+    /// The version of QuickJS in the guest.
+    pub quickjs: String,
+    /// The CPU that the image is compiled for.
+    pub cpu_baseline: String,
+}
+
+/// The counters of one server.
+pub struct Metrics {
+    registry: Registry,
+    build: BuildInfo,
+    loads: Labelled<2>,
+    invocations: Labelled<OUTCOME_COUNT>,
+    invocation_duration: Histogram,
+    invocation_cpu: Histogram,
+    fuel: Labelled<2>,
+    isolates_live: IntGauge,
+    isolates_max: IntGauge,
+    isolates_running: IntGauge,
+    isolates_queued: IntGauge,
+    isolates_started: IntCounter,
+    isolates_ended: Labelled<END_CAUSE_COUNT>,
+    guest_memory: IntGauge,
+    guest_memory_denied: IntCounter,
+    connections: IntGauge,
+    connections_opened: IntCounter,
+    connections_refused: Labelled<{ CONNECTION_REFUSALS.len() }>,
+    sessions_live: IntGauge,
+    logins: Labelled<2>,
+    workers_live: IntGauge,
+    calls_in_flight: IntGauge,
+    calls_refused: Labelled<{ REFUSALS.len() }>,
+    log_bytes: IntCounter,
+    log_bytes_dropped: IntCounter,
+    bytes: Labelled<2>,
+    subrequests: IntCounter,
+    panics: IntCounter,
+    /// How many of the scheduler's panics are in `panics`.
+    panics_observed: AtomicU64,
+    threads_lost: IntGauge,
+    draining: IntGauge,
+}
+
+impl Metrics {
+    /// All metrics at zero, in a registry of their own: two servers in one process don't share any, except those of the
+    /// process.
+    #[must_use]
+    pub fn new(build: BuildInfo) -> Arc<Self> {
+        let registry = Registry::new();
+        let new = Register(&registry);
+        new.build_info(&build);
+        new.process();
+        Arc::new(Self {
+            loads: new.labelled("loads_total", "Workers that clients loaded, by result.", "result", RESULTS),
+            invocations: new.labelled(
+                "invocations_total",
+                "Invocations that ended, by outcome: with a value, with an exception of the worker's, with a verdict, or refused before they reached an isolate.",
+                "outcome",
+                outcomes(),
+            ),
+            invocation_duration: new.histogram(
+                "invocation_duration_seconds",
+                "Wall time of invocations, from arrival at the isolate to the end.",
+            ),
+            invocation_cpu: new.histogram(
+                "invocation_cpu_seconds",
+                "CPU time of invocations, load and run together.",
+            ),
+            fuel: new.labelled(
+                "fuel_total",
+                "Fuel burnt, by phase: evaluating the modules (load) or serving invocations (run).",
+                "phase",
+                PHASES,
+            ),
+            isolates_live: new.gauge("isolates_live", "Isolates that exist."),
+            isolates_max: new.gauge("isolates_max", "Isolates that may exist at once."),
+            isolates_running: new.gauge("isolates_running", "Isolates in the middle of running code."),
+            isolates_queued: new.gauge("isolates_queued", "Isolates that wait for a thread."),
+            isolates_started: new.counter("isolates_started_total", "Isolates that were started."),
+            isolates_ended: new.labelled(
+                "isolates_ended_total",
+                "Isolates that ended, by cause; other stands for those that ended unasked, such as when they could not be started.",
+                "cause",
+                end_causes(),
+            ),
+            guest_memory: new.gauge("guest_memory_bytes", "Linear memory of all isolates."),
+            guest_memory_denied: new.counter(
+                "guest_memory_denied_total",
+                "Growths of an isolate's memory that were refused.",
+            ),
+            connections: new.gauge("connections", "Client connections that are open."),
+            connections_opened: new.counter("connections_total", "Client connections that were accepted."),
+            connections_refused: new.labelled(
+                "connections_refused_total",
+                "Client connections that were refused, by reason.",
+                "reason",
+                CONNECTION_REFUSALS,
+            ),
+            sessions_live: new.gauge("sessions_live", "Sessions that are logged in."),
+            logins: new.labelled("logins_total", "Attempts to log in, by result.", "result", RESULTS),
+            workers_live: new.gauge("workers_live", "Workers that clients hold."),
+            calls_in_flight: new.gauge(
+                "calls_in_flight",
+                "Calls from clients that are not answered yet, those that wait for an isolate included.",
+            ),
+            calls_refused: new.labelled(
+                "calls_refused_total",
+                "Calls that were refused before they reached an isolate, by reason: the server drains, the session is closed, or a maximum was reached.",
+                "reason",
+                REFUSALS,
+            ),
+            log_bytes: new.counter("log_bytes_total", "Bytes of console output that were kept."),
+            log_bytes_dropped: new.counter(
+                "log_bytes_dropped_total",
+                "Bytes of console output beyond log_bytes_max.",
+            ),
+            bytes: new.labelled(
+                "bytes_total",
+                "Bytes of encoded arguments (in) and results (out) of invocations.",
+                "direction",
+                DIRECTIONS,
+            ),
+            subrequests: new.counter("subrequests_total", "Calls out of isolates."),
+            panics: new.counter("panics_total", "Panics of the host that were contained; each is a fault of Coracle's."),
+            panics_observed: AtomicU64::new(0),
+            threads_lost: new.gauge(
+                "threads_lost",
+                "Threads stuck in one slice for longer than a second; above zero the process is not live.",
+            ),
+            draining: new.gauge("draining", "Whether the server is shutting down: 1 or 0."),
+            registry,
+            build,
+        })
+    }
+
+    /// What runs.
+    #[must_use]
+    pub fn build_info(&self) -> &BuildInfo {
+        &self.build
+    }
+
+    /// A client's load was answered.
+    pub fn load(&self, ok: bool) {
+        self.loads.at(usize::from(!ok)).inc();
+    }
+
+    /// An invocation ended in an isolate.
+    pub fn invocation(&self, report: &Report) {
+        let usage = &report.usage;
+        self.invocations.at(outcome_index(&report.outcome)).inc();
+        // Nothing took no time at all: such a call never reached an isolate, and would pull the quantiles down.
+        if usage.wall_us > 0 {
+            self.invocation_duration.observe(seconds(usage.wall_us));
+            self.invocation_cpu.observe(seconds(usage.cpu_us));
+        }
+        let [load, run] = self.fuel.all();
+        load.inc_by(usage.fuel_load);
+        run.inc_by(usage.fuel_run);
+        let [bytes_in, bytes_out] = self.bytes.all();
+        bytes_in.inc_by(usage.bytes_in);
+        bytes_out.inc_by(usage.bytes_out);
+        self.guest_memory_denied.inc_by(usage.memory_denied.into());
+        self.subrequests.inc_by(usage.subrequests.into());
+        let log_bytes: usize = report.logs.iter().map(|log| log.message.len()).sum();
+        self.log_bytes.inc_by(log_bytes as u64);
+        self.log_bytes_dropped.inc_by(report.log_bytes_dropped);
+    }
+
+    /// A call was refused before it reached an isolate. A reason that is not on the list counts as `other`.
+    pub fn refused(&self, reason: &'static str) {
+        self.invocations.at(OUTCOME_REFUSED).inc();
+        self.calls_refused.named(reason).inc();
+    }
+
+    /// An isolate was started.
+    pub fn isolate_started(&self) {
+        self.isolates_started.inc();
+    }
+
+    /// An isolate ended; the cause is a `coracle_loader::EndCause`, and any other word counts as `other`.
+    pub fn isolate_ended(&self, cause: &'static str) {
+        self.isolates_ended.named(cause).inc();
+    }
+
+    /// A client connected.
+    pub fn connection_opened(&self) {
+        self.connections_opened.inc();
+        self.connections.inc();
+    }
+
+    /// A connection that was counted as opened is gone.
+    pub fn connection_closed(&self) {
+        self.connections.dec();
+    }
+
+    /// A client was turned away: `connections_max` or `draining`; any other word counts as `other`.
+    pub fn connection_refused(&self, reason: &'static str) {
+        self.connections_refused.named(reason).inc();
+    }
+
+    /// Somebody logged in.
+    pub fn session_opened(&self) {
+        self.sessions_live.inc();
+    }
+
+    /// A session is over.
+    pub fn session_closed(&self) {
+        self.sessions_live.dec();
+    }
+
+    /// A login was answered.
+    pub fn login(&self, ok: bool) {
+        self.logins.at(usize::from(!ok)).inc();
+    }
+
+    /// A worker was admitted.
+    pub fn worker_loaded(&self) {
+        self.workers_live.inc();
+    }
+
+    /// An admitted worker is gone.
+    pub fn worker_released(&self) {
+        self.workers_live.dec();
+    }
+
+    /// A call came in.
+    pub fn call_started(&self) {
+        self.calls_in_flight.inc();
+    }
+
+    /// A call that was counted as started was answered or dropped.
+    pub fn call_ended(&self) {
+        self.calls_in_flight.dec();
+    }
+
+    /// A panic was contained outside the scheduler, which counts its own.
+    pub fn panicked(&self) {
+        self.panics.inc();
+    }
+
+    /// Whether the server is shutting down.
+    pub fn set_draining(&self, draining: bool) {
+        self.draining.set(draining.into());
+    }
+
+    /// Takes over what the scheduler knows. Called at scrape time, from the closure given to [`render`](Self::render).
+    pub fn observe_scheduler(&self, stats: &Stats, health: &Health, isolates_max: u32) {
+        self.isolates_live.set(gauge_value(stats.isolates));
+        self.isolates_queued.set(gauge_value(stats.queued));
+        self.isolates_running.set(gauge_value(stats.running));
+        self.isolates_max.set(isolates_max.into());
+        self.guest_memory.set(gauge_value(stats.memory_bytes));
+        self.threads_lost.set(gauge_value(health.threads_lost));
+        // The scheduler gives a total; two scrapes at once must not add the same difference twice.
+        let before = self
+            .panics_observed
+            .fetch_max(stats.panics, Ordering::Relaxed);
+        self.panics.inc_by(stats.panics.saturating_sub(before));
+    }
+
+    /// All metrics in the text format 0.0.4, after `observe` has brought them up to date.
+    #[must_use]
+    pub fn render(&self, observe: impl FnOnce(&Self)) -> String {
+        observe(self);
+        TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .expect("a string can be written to, and no family is empty")
+    }
+}
+
+fn seconds(microseconds: u64) -> f64 {
+    microseconds as f64 / 1e6
+}
+
+fn gauge_value(value: impl TryInto<i64>) -> i64 {
+    value.try_into().unwrap_or(i64::MAX)
+}

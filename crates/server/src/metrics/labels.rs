@@ -1,0 +1,77 @@
+//! The closed sets of values that labels take.
+//!
+//! Sets that callers name by a word end in [`OTHER`], which takes what is not listed: a forgotten line here may cost
+//! detail, never a count and never a series.
+
+use coracle_isolate::{Outcome, VerdictKind};
+use coracle_loader::EndCause;
+
+/// Stands for every value that a set does not list.
+pub(super) const OTHER: &str = "other";
+
+pub(super) const RESULTS: [&str; 2] = ["ok", "refused"];
+pub(super) const PHASES: [&str; 2] = ["load", "run"];
+pub(super) const DIRECTIONS: [&str; 2] = ["in", "out"];
+
+/// Why a connection was turned away.
+pub(super) const CONNECTION_REFUSALS: [&str; 3] = ["connections_max", "draining", OTHER];
+
+/// Why a call was refused: the words for `coracle_loader::Refusal`.
+pub(super) const REFUSALS: [&str; 7] = [
+    "draining",
+    "session_closed",
+    "calls_in_flight",
+    "session_calls",
+    "workers",
+    "isolates",
+    OTHER,
+];
+
+const OUTCOME_OK: usize = 0;
+const OUTCOME_EXCEPTION: usize = 1;
+const OUTCOME_FIRST_VERDICT: usize = 2;
+pub(super) const OUTCOME_REFUSED: usize = OUTCOME_FIRST_VERDICT + VerdictKind::ALL.len();
+pub(super) const OUTCOME_COUNT: usize = OUTCOME_REFUSED + 1;
+
+/// How invocations end.
+pub(super) fn outcomes() -> [&'static str; OUTCOME_COUNT] {
+    std::array::from_fn(|index| match index {
+        OUTCOME_OK => "ok",
+        OUTCOME_EXCEPTION => "exception",
+        OUTCOME_REFUSED => "refused",
+        verdict => VerdictKind::ALL[verdict - OUTCOME_FIRST_VERDICT].as_str(),
+    })
+}
+
+/// Where [`outcomes`] has an outcome.
+pub(super) fn outcome_index(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Value(_) => OUTCOME_OK,
+        Outcome::Threw(_) => OUTCOME_EXCEPTION,
+        Outcome::Verdict(verdict) => verdict_index(verdict.kind),
+    }
+}
+
+/// Where [`outcomes`] has a verdict. `VerdictKind::ALL` lists the kinds in the order of their declaration.
+pub(super) fn verdict_index(kind: VerdictKind) -> usize {
+    OUTCOME_FIRST_VERDICT + kind as usize
+}
+
+pub(super) const END_CAUSES: [EndCause; 6] = [
+    EndCause::Evicted,
+    EndCause::NotReusable,
+    EndCause::CallsDropped,
+    EndCause::WorkerReleased,
+    EndCause::SessionClosed,
+    EndCause::DrainDeadline,
+];
+pub(super) const END_CAUSE_COUNT: usize = END_CAUSES.len() + 1;
+
+/// Why isolates end.
+pub(super) fn end_causes() -> [&'static str; END_CAUSE_COUNT] {
+    std::array::from_fn(|index| {
+        END_CAUSES
+            .get(index)
+            .map_or(OTHER, |cause| (*cause).as_str())
+    })
+}

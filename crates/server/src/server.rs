@@ -1,0 +1,253 @@
+//! The server: owns threads, listeners and the admin endpoint, and the order in which they come and go.
+
+use crate::{
+    admin::{Admin, AdminState, Probe},
+    config::ServerConfig,
+    listen::{Listeners, RpcThreads, Serving},
+    metrics::{BuildInfo, Metrics},
+    service::Service,
+};
+use coracle_schema::Address;
+use coracle_isolate::{
+    CPU_BASELINE, Health, QUICKJS_VERSION, WASMTIME_VERSION, Image, ImageError, Machine, Sandbox, SandboxConfig, SandboxError, Scheduler, Stats, SystemClock,
+    Threads, ThreadsConfig,
+};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::io::DuplexStream;
+
+/// Niceness of the threads that run isolates: those that serve the network come first.
+const ISOLATE_NICENESS: i32 = 5;
+
+/// A running server. Dropping it ends everything at once; [`Server::drain`] lets calls finish first.
+pub struct Server {
+    service: Arc<Service>,
+    threads: Arc<Threads>,
+    rpc: Option<Arc<RpcThreads>>,
+    listeners: Option<Listeners>,
+    admin: Option<Admin>,
+    condition: Arc<Condition>,
+    drain_delay: Duration,
+    drain_grace: Duration,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The guest could not be made ready.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The pool of isolates could not be set up.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// An address can't be listened on.
+    #[error("can't listen: {0}")]
+    Listen(io::Error),
+    /// The admin endpoint's address can't be listened on.
+    #[error("can't listen for admin on {address}: {source}")]
+    Admin {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The configuration contradicts itself.
+    #[error("configuration: {0}")]
+    Config(&'static str),
+}
+
+impl Server {
+    /// Starts everything; when it returns, the server answers.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
+        if config.core.isolates_max == 0 {
+            return Err(ServerError::Config("isolates_max must be at least 1"));
+        }
+        let metrics = Metrics::new(BuildInfo {
+            version: env!("CARGO_PKG_VERSION").into(),
+            guest: config.guest.hash()[..16].to_owned(),
+            wasmtime: WASMTIME_VERSION.into(),
+            quickjs: QUICKJS_VERSION.into(),
+            cpu_baseline: CPU_BASELINE.into(),
+        });
+        let service = Service::new(config.core, config.limits, Arc::clone(&metrics));
+        let threads = Arc::new(start_isolates(&config, &service)?);
+        service.attach(Arc::clone(&threads) as Arc<dyn Scheduler>);
+
+        let serving = Serving {
+            service: Arc::clone(&service),
+            tokens: Arc::new(config.tokens),
+            message_bytes_max: config.message_bytes_max,
+            login_deadline: config.login_deadline,
+            connections_max: config.connections_max,
+        };
+        let rpc = Arc::new(RpcThreads::start(config.rpc_threads, &serving).map_err(ServerError::Listen)?);
+        let listeners = if config.listen.is_empty() {
+            None
+        } else {
+            Some(Listeners::start(&config.listen, rpc.dispatcher()).map_err(ServerError::Listen)?)
+        };
+        let condition = Arc::new(Condition {
+            service: Arc::clone(&service),
+            rpc: Arc::clone(&rpc),
+            threads: Arc::clone(&threads),
+            isolates_max: u32::try_from(config.core.isolates_max).unwrap_or(u32::MAX),
+            leaving: AtomicBool::new(false),
+        });
+        let admin = match config.admin {
+            None => None,
+            Some(address) => {
+                let state = AdminState {
+                    metrics,
+                    probe: Arc::clone(&condition) as Arc<dyn Probe>,
+                    hosts_allowed: config.admin_hosts,
+                };
+                Some(Admin::start(address, state).map_err(|source| ServerError::Admin { address, source })?)
+            }
+        };
+        Ok(Self {
+            service,
+            threads,
+            rpc: Some(rpc),
+            listeners,
+            admin,
+            condition,
+            drain_delay: config.drain_delay,
+            drain_grace: config.drain_grace,
+        })
+    }
+
+    /// Where it listens, with the ports that the system chose.
+    #[must_use]
+    pub fn addresses(&self) -> &[Address] {
+        self.listeners.as_ref().map_or(&[], Listeners::addresses)
+    }
+
+    /// Where the admin endpoint listens.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::local_addr)
+    }
+
+    /// A connection without a socket: the other end is served as if a local client had connected.
+    #[must_use]
+    pub fn connect(&self) -> DuplexStream {
+        match &self.rpc {
+            Some(rpc) => rpc.connect_memory(),
+            None => unreachable!("the threads live until the server is dropped"),
+        }
+    }
+
+    /// The heart of the server, for those who embed it and want figures.
+    #[must_use]
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// Figures of the isolates.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.threads.stats()
+    }
+
+    /// The way down: readiness turns false, after the drain delay new work is refused, running calls have the grace to
+    /// finish, what is left then is ended with a verdict.
+    pub async fn drain(&self) {
+        self.condition.leaving.store(true, Ordering::Relaxed);
+        self.service.metrics().set_draining(true);
+        tracing::info!(delay_ms = self.drain_delay.as_millis() as u64, "draining: readiness is false");
+        tokio::time::sleep(self.drain_delay).await;
+        self.service.drain_start();
+        let in_time = tokio::time::timeout(self.drain_grace, self.service.drained()).await;
+        if in_time.is_err() {
+            let left = self.service.gauges();
+            tracing::warn!(?left, "the drain's grace is over; what is left is ended");
+            self.service.drain_deadline();
+            // Their answers still have to get out.
+            let _ = tokio::time::timeout(Duration::from_secs(1), self.service.drained()).await;
+        }
+        // Replies that were just made are written by their threads.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        tracing::info!("drained");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // No new connections, then no connections; the isolates' threads end with their last owner.
+        self.admin = None;
+        self.listeners = None;
+        self.condition.leaving.store(true, Ordering::Relaxed);
+    }
+}
+
+fn start_isolates(config: &ServerConfig, service: &Arc<Service>) -> Result<Threads, ServerError> {
+    let image = Image::obtain(&config.guest, config.cache.as_deref())?;
+    let pagemap_scan = Machine::read().pagemap_scan;
+    let isolates_max = u32::try_from(config.core.isolates_max).unwrap_or(u32::MAX);
+    let sandbox_config = SandboxConfig { isolates_max, running_max: isolates_max.min(1_000), pagemap_scan };
+    let sandbox = match Sandbox::new(sandbox_config, &image) {
+        Ok(sandbox) => sandbox,
+        Err(SandboxError::Image { cause }) => {
+            tracing::warn!(cause, "the image does not fit this machine; compiling the guest for it");
+            Sandbox::new(sandbox_config, &Image::compile_native(&config.guest)?)?
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let threads = ThreadsConfig {
+        threads: config.isolate_threads.max(1),
+        niceness: ISOLATE_NICENESS,
+        pool_memory_bytes_max: config.pool_memory_bytes_max,
+        seed: config.seed,
+    };
+    // Weakly: the service owns the scheduler, not the other way round.
+    let service = Arc::downgrade(service);
+    Ok(Threads::start(Arc::new(sandbox), Arc::new(SystemClock::default()), threads, move |event| {
+        if let Some(service) = service.upgrade() {
+            service.on_isolate_event(event);
+        }
+    }))
+}
+
+/// What the admin endpoint is told.
+struct Condition {
+    service: Arc<Service>,
+    rpc: Arc<RpcThreads>,
+    threads: Arc<Threads>,
+    isolates_max: u32,
+    leaving: AtomicBool,
+}
+
+impl Probe for Condition {
+    fn live(&self) -> Result<(), String> {
+        let health = self.threads.health();
+        if health.threads_lost > 0 {
+            return Err(format!("{} of {} isolate threads are stuck in a slice", health.threads_lost, health.threads));
+        }
+        let lost = self.rpc.lost();
+        if lost > 0 {
+            return Err(format!("{lost} of {} connection threads do not answer", self.rpc.count()));
+        }
+        Ok(())
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if self.leaving.load(Ordering::Relaxed) || self.service.is_draining() {
+            return Err("draining".into());
+        }
+        self.live()
+    }
+
+    fn stats(&self) -> (Stats, Health, u32) {
+        (self.threads.stats(), self.threads.health(), self.isolates_max)
+    }
+}

@@ -1,0 +1,392 @@
+//! The heart: feeds the loader's pure core with what happens, and does what it decides.
+//!
+//! Callers are on RPC threads, isolates on threads of their own; both only hold the lock for the core's decision and
+//! for handing messages on, never while anything runs or waits.
+
+use crate::{metrics::Metrics, outcome::CallAnswer};
+use coracle_isolate::{
+    Call, Event as IsolateEvent, Message, Outcome, Report, Scheduler, Usage, Verdict, VerdictKind, WorkerSpec,
+};
+use coracle_loader::{
+    CallId, Core, CoreConfig, Effect, Event, Gauges, IsolateId, Limits, LossCause, Refusal, SessionId, TenantId,
+    WorkerId,
+};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError},
+};
+use tokio::sync::oneshot;
+
+/// What everything in a server shares.
+pub struct Service {
+    state: Mutex<State>,
+    /// Events of isolates that wait for whoever holds the state.
+    inbox: Mutex<Vec<IsolateEvent>>,
+    scheduler: OnceLock<Arc<dyn Scheduler>>,
+    metrics: Arc<Metrics>,
+    limits: Limits,
+    drained: tokio::sync::Notify,
+}
+
+struct State {
+    core: Core,
+    effects: Vec<Effect>,
+    tenants: HashMap<String, TenantId>,
+    workers: HashMap<WorkerId, Loaded>,
+    calls: HashMap<CallId, Pending>,
+    drain_complete: bool,
+}
+
+/// A worker's code, kept while a stub or a call may need it.
+struct Loaded {
+    spec: WorkerSpec,
+    calls: usize,
+    released: bool,
+}
+
+/// A call that is not answered yet.
+struct Pending {
+    worker: WorkerId,
+    /// Until it is dispatched.
+    call: Option<Box<Call>>,
+    isolate: Option<IsolateId>,
+    answer: oneshot::Sender<CallAnswer>,
+}
+
+impl State {
+    fn take_call(&mut self, call: CallId) -> Option<Pending> {
+        let pending = self.calls.remove(&call)?;
+        if let Some(loaded) = self.workers.get_mut(&pending.worker) {
+            loaded.calls -= 1;
+        }
+        self.forget_worker_if_done(pending.worker);
+        Some(pending)
+    }
+
+    fn forget_worker_if_done(&mut self, worker: WorkerId) {
+        if self.workers.get(&worker).is_some_and(|loaded| loaded.released && loaded.calls == 0) {
+            self.workers.remove(&worker);
+        }
+    }
+}
+
+impl Service {
+    pub(crate) fn new(config: CoreConfig, limits: Limits, metrics: Arc<Metrics>) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                core: Core::new(config),
+                effects: Vec::new(),
+                tenants: HashMap::new(),
+                workers: HashMap::new(),
+                calls: HashMap::new(),
+                drain_complete: false,
+            }),
+            inbox: Mutex::default(),
+            scheduler: OnceLock::new(),
+            metrics,
+            limits,
+            drained: tokio::sync::Notify::new(),
+        })
+    }
+
+    /// Gives the service its isolates. Once, before anything else is called.
+    pub(crate) fn attach(&self, scheduler: Arc<dyn Scheduler>) {
+        let attached = self.scheduler.set(scheduler);
+        debug_assert!(attached.is_ok(), "attached twice");
+    }
+
+    pub(crate) fn scheduler(&self) -> &dyn Scheduler {
+        &**self.scheduler.get().expect("attached before it is used")
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// What every worker is bounded by.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What is alive.
+    #[must_use]
+    pub fn gauges(&self) -> Gauges {
+        self.lock().core.gauges()
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.lock().core.is_draining()
+    }
+
+    // --- what callers do ---
+
+    pub(crate) fn open_session(&self, tenant: &str) -> SessionId {
+        self.metrics.session_opened();
+        self.with(|state| {
+            let known = state.tenants.get(tenant).copied();
+            let tenant = known.unwrap_or_else(|| {
+                let id = state.core.allocate_tenant();
+                state.tenants.insert(tenant.to_owned(), id);
+                id
+            });
+            let session = state.core.allocate_session();
+            state.core.on_event(Event::SessionOpened { session, tenant }, &mut state.effects);
+            session
+        })
+    }
+
+    pub(crate) fn close_session(&self, session: SessionId) {
+        self.metrics.session_closed();
+        self.with(|state| state.core.on_event(Event::SessionClosed { session }, &mut state.effects));
+    }
+
+    pub(crate) fn load(&self, session: SessionId, spec: WorkerSpec) -> Result<WorkerId, Refusal> {
+        let (worker, refusal) = self.with(|state| {
+            let worker = state.core.allocate_worker();
+            state.core.on_event(Event::WorkerLoaded { worker, session }, &mut state.effects);
+            let refusal = state.effects.iter().find_map(|effect| match effect {
+                Effect::RefuseWorker { worker: refused, refusal } if *refused == worker => Some(*refusal),
+                _ => None,
+            });
+            if refusal.is_none() {
+                state.workers.insert(worker, Loaded { spec, calls: 0, released: false });
+            }
+            (worker, refusal)
+        });
+        match refusal {
+            Some(refusal) => Err(refusal),
+            None => {
+                self.metrics.worker_loaded();
+                Ok(worker)
+            }
+        }
+    }
+
+    pub(crate) fn release_worker(&self, worker: WorkerId) {
+        self.metrics.worker_released();
+        self.with(|state| {
+            if let Some(loaded) = state.workers.get_mut(&worker) {
+                loaded.released = true;
+            }
+            state.core.on_event(Event::WorkerReleased { worker }, &mut state.effects);
+            state.forget_worker_if_done(worker);
+        });
+    }
+
+    /// Starts a call. `call.invocation` is set here.
+    pub(crate) fn call(self: &Arc<Self>, worker: WorkerId, mut call: Box<Call>) -> InFlight {
+        let (answer, receiver) = oneshot::channel();
+        self.metrics.call_started();
+        let id = self.with(|state| {
+            let id = state.core.allocate_call();
+            call.invocation = id.0;
+            state.calls.insert(id, Pending { worker, call: Some(call), isolate: None, answer });
+            if let Some(loaded) = state.workers.get_mut(&worker) {
+                loaded.calls += 1;
+            }
+            state.core.on_event(Event::CallArrived { call: id, worker }, &mut state.effects);
+            id
+        });
+        InFlight { service: Arc::clone(self), call: id, answer: receiver, done: false }
+    }
+
+    fn drop_call(&self, call: CallId) {
+        let isolate = self.with(|state| {
+            state.core.on_event(Event::CallDropped { call }, &mut state.effects);
+            state.calls.get(&call).and_then(|pending| pending.isolate)
+        });
+        // Unless the core has ended the isolate for it: others are inside, and only this call is given up.
+        if let Some(isolate) = isolate
+            && self.lock().calls.contains_key(&call)
+        {
+            self.scheduler().send(Message::Cancel { isolate: isolate.0, invocation: call.0 });
+        }
+    }
+
+    // --- drain ---
+
+    pub(crate) fn drain_start(&self) {
+        self.with(|state| state.core.on_event(Event::DrainStarted, &mut state.effects));
+    }
+
+    pub(crate) fn drain_deadline(&self) {
+        self.with(|state| state.core.on_event(Event::DrainDeadline, &mut state.effects));
+    }
+
+    /// Waits until nothing is in flight after [`Service::drain_start`].
+    pub(crate) async fn drained(&self) {
+        let notified = self.drained.notified();
+        if !self.lock().drain_complete {
+            notified.await;
+        }
+    }
+
+    // --- what isolates do ---
+
+    /// Takes an event of an isolate. Never waits for the state: if somebody holds it, they take the event on.
+    pub(crate) fn on_isolate_event(&self, event: IsolateEvent) {
+        self.inbox().push(event);
+        self.take_inbox();
+    }
+
+    fn take_inbox(&self) {
+        loop {
+            let mut state = match self.state.try_lock() {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            let events = std::mem::take(&mut *self.inbox());
+            for event in events {
+                self.apply(&mut state, event);
+            }
+            drop(state);
+            if self.inbox().is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn apply(&self, state: &mut State, event: IsolateEvent) {
+        match event {
+            IsolateEvent::Finished { invocation, report, isolate_reusable, .. } => {
+                let call = CallId(invocation);
+                if let Some(pending) = state.take_call(call) {
+                    self.metrics.invocation(&report);
+                    let _ = pending.answer.send(Ok(report));
+                }
+                state.core.on_event(Event::CallFinished { call, isolate_reusable }, &mut state.effects);
+            }
+            IsolateEvent::Ended { isolate } => {
+                state.core.on_event(Event::IsolateEnded { isolate: IsolateId(isolate) }, &mut state.effects);
+            }
+        }
+        self.act(state);
+    }
+
+    // --- doing what the core decides ---
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whole after every event: nothing under this lock panics half way through one.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Vec<IsolateEvent>> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let outcome = {
+            let mut state = self.lock();
+            let outcome = change(&mut state);
+            self.act(&mut state);
+            outcome
+        };
+        // What isolates reported meanwhile.
+        if !self.inbox().is_empty() {
+            self.take_inbox();
+        }
+        outcome
+    }
+
+    fn act(&self, state: &mut State) {
+        let mut effects = std::mem::take(&mut state.effects);
+        for effect in effects.drain(..) {
+            self.act_on(state, effect);
+        }
+        state.effects = effects;
+    }
+
+    fn act_on(&self, state: &mut State, effect: Effect) {
+        match effect {
+            Effect::StartIsolate { isolate, worker } => {
+                let Some(spec) = state.workers.get(&worker).map(|loaded| loaded.spec.clone()) else { return };
+                self.metrics.isolate_started();
+                self.scheduler().send(Message::Start { isolate: isolate.0, worker: spec });
+            }
+            Effect::Dispatch { call, isolate } => {
+                let Some(pending) = state.calls.get_mut(&call) else { return };
+                pending.isolate = Some(isolate);
+                if let Some(call) = pending.call.take() {
+                    self.scheduler().send(Message::Call { isolate: isolate.0, call });
+                }
+            }
+            Effect::RefuseCall { call, refusal } => {
+                if let Some(pending) = state.take_call(call) {
+                    self.metrics.refused(refusal_name(refusal));
+                    let _ = pending.answer.send(Err(refusal));
+                }
+            }
+            Effect::LoseCall { call, cause } => {
+                if let Some(pending) = state.take_call(call) {
+                    let report = lost(cause, pending.call.is_none());
+                    self.metrics.invocation(&report);
+                    let _ = pending.answer.send(Ok(Box::new(report)));
+                }
+            }
+            Effect::EndIsolate { isolate, cause } => {
+                self.metrics.isolate_ended(cause.as_str());
+                self.scheduler().send(Message::End { isolate: isolate.0 });
+            }
+            Effect::RefuseWorker { .. } => {}
+            Effect::DrainComplete => {
+                state.drain_complete = true;
+                self.drained.notify_waiters();
+            }
+        }
+    }
+}
+
+fn lost(cause: LossCause, dispatched: bool) -> Report {
+    let kind = match cause {
+        LossCause::IsolateLost => VerdictKind::IsolateLost,
+        LossCause::IsolateEvicted => VerdictKind::IsolateEvicted,
+        LossCause::Cancelled => VerdictKind::Cancelled,
+    };
+    Report {
+        outcome: Outcome::Verdict(Verdict::without_limit(kind, dispatched)),
+        usage: Usage::default(),
+        logs: Vec::new(),
+        log_bytes_dropped: 0,
+    }
+}
+
+/// A refusal's name in metrics.
+pub(crate) fn refusal_name(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Draining => "draining",
+        Refusal::SessionClosed => "session_closed",
+        Refusal::CallsInFlight { .. } => "calls_in_flight",
+        Refusal::SessionCalls { .. } => "session_calls",
+        Refusal::Workers { .. } => "workers",
+        Refusal::Isolates { .. } => "isolates",
+    }
+}
+
+/// A call under way. Dropping it gives the call up.
+pub(crate) struct InFlight {
+    service: Arc<Service>,
+    call: CallId,
+    answer: oneshot::Receiver<CallAnswer>,
+    done: bool,
+}
+
+impl InFlight {
+    /// Waits for the answer.
+    pub(crate) async fn answer(mut self) -> CallAnswer {
+        let answer = (&mut self.answer).await;
+        self.done = true;
+        // The sender is kept until it has answered; a lost one would be a fault of ours, told as such.
+        answer.unwrap_or_else(|_| Ok(Box::new(lost(LossCause::IsolateLost, true))))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.service.metrics.call_ended();
+        if !self.done {
+            self.service.drop_call(self.call);
+        }
+    }
+}
