@@ -21,6 +21,7 @@ const LINK_FLAGS: &str =
     "-C link-arg=-zstack-size=1048576 -C link-arg=--export-table -C link-arg=--growable-table";
 
 fn main() {
+    println!("cargo:rustc-env=CORACLE_WASMTIME_VERSION={}", wasmtime_version());
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let guest = manifest.join("../guest");
     for path in [
@@ -102,4 +103,15 @@ fn tool(variable: &str, candidates: &[&str]) -> String {
         .find(|name| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success()))
         .unwrap_or_else(|| panic!("none of {candidates:?} is installed; `make setup` installs them, {variable} names another"))
         .to_string()
+}
+
+/// Wasmtime's version as the lock file has it; Wasmtime itself does not say.
+fn wasmtime_version() -> String {
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let lock = manifest.join("../../Cargo.lock");
+    println!("cargo:rerun-if-changed={}", lock.display());
+    let text = fs::read_to_string(lock).unwrap_or_default();
+    let mut lines = text.lines().skip_while(|line| *line != "name = \"wasmtime\"");
+    let version = lines.nth(1).and_then(|line| line.strip_prefix("version = "));
+    version.map_or("unknown", |version| version.trim_matches('"')).to_owned()
 }

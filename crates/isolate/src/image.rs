@@ -24,6 +24,11 @@ pub const CPU_BASELINE: &str = if cfg!(target_arch = "x86_64") {
     "generic"
 };
 
+/// The Wasmtime that runs guests.
+pub const WASMTIME_VERSION: &str = env!("CORACLE_WASMTIME_VERSION");
+/// The QuickJS-ng in the built-in guest.
+pub const QUICKJS_VERSION: &str = "0.16.2";
+
 /// The guest as it was built: a plain Wasm module.
 #[derive(Clone)]
 pub struct Guest {

@@ -26,7 +26,7 @@ mod scheduler;
 pub use crate::{
     clock::{Clock, SystemClock},
     fuel::FUEL_SCHEDULE,
-    image::{CPU_BASELINE, Guest, Image, ImageError},
+    image::{CPU_BASELINE, Guest, Image, ImageError, QUICKJS_VERSION, WASMTIME_VERSION},
     machine::Machine,
     message::{
         Bytes, Call, CallAccess, Event, Form, Log, LogLevel, Message, Outcome, Report, Thrown,
