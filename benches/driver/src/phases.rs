@@ -1,0 +1,311 @@
+//! What is measured of the server, one after the other, with nothing else going on.
+
+use crate::{
+    process::Server,
+    rpc::{self, Called, Client},
+    samples::Samples,
+    workloads::Workloads,
+};
+use anyhow::Context;
+use coracle_schema::worker;
+use serde_json::{Value, json};
+use std::{
+    cell::Cell,
+    path::Path,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+/// Figures in milliseconds, bytes and microseconds as their names say.
+pub(crate) struct Figures {
+    pub(crate) start_to_first_answer_ms: Samples,
+    pub(crate) cold_ms: Samples,
+    pub(crate) cold_cpu_us: f64,
+    pub(crate) cold_per_second: f64,
+    pub(crate) cold_busy_cpu_us: f64,
+    pub(crate) cold_large_ms: Samples,
+    pub(crate) warm_ms: Samples,
+    pub(crate) warm_cpu_us: f64,
+    pub(crate) warm_per_second: f64,
+    pub(crate) live_isolates: usize,
+    pub(crate) memory_per_isolate_bytes: f64,
+    pub(crate) alone_p99_ms: f64,
+    pub(crate) beside_loops_ms: Samples,
+    pub(crate) loops: usize,
+    pub(crate) json_ms: Vec<(String, f64)>,
+    pub(crate) programs_ms: Vec<(String, f64)>,
+    pub(crate) loads_flat: usize,
+    pub(crate) rss_before_loads_bytes: f64,
+    pub(crate) rss_after_loads_bytes: f64,
+}
+
+impl Figures {
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "start_to_first_answer_ms": self.start_to_first_answer_ms.json(),
+            "cold_ms": self.cold_ms.json(),
+            "cold_cpu_us": self.cold_cpu_us,
+            "cold_per_second": self.cold_per_second,
+            "cold_busy_cpu_us": self.cold_busy_cpu_us,
+            "cold_large_ms": self.cold_large_ms.json(),
+            "warm_ms": self.warm_ms.json(),
+            "warm_cpu_us": self.warm_cpu_us,
+            "warm_per_second": self.warm_per_second,
+            "memory_per_isolate_bytes": self.memory_per_isolate_bytes,
+            "alone_p99_ms": self.alone_p99_ms,
+            "beside_loops_ms": self.beside_loops_ms.json(),
+            "json_ms": self.json_ms,
+            "programs_ms": self.programs_ms,
+            "rss_before_loads_bytes": self.rss_before_loads_bytes,
+            "rss_after_loads_bytes": self.rss_after_loads_bytes,
+            "loads": self.loads_flat,
+        })
+    }
+}
+
+const SMALL: &str = "export default { async run(n) { return n + 1; } };";
+
+pub(crate) async fn measure(executable: &Path, workloads: &Workloads, quick: bool) -> anyhow::Result<Figures> {
+    let scale = |full: usize, less: usize| if quick { less } else { full };
+    let mut start_to_first_answer_ms = Samples::default();
+    for _ in 0..scale(7, 3) {
+        let server = Server::start(executable)?;
+        let client = Client::connect(&server.address).await?;
+        let worker = client.load(SMALL);
+        rpc::call_expecting(&rpc::entrypoint(&worker, 0, 0), &json!(1), &json!(2)).await?;
+        start_to_first_answer_ms.push(ms(server.started));
+        server.stop()?;
+    }
+
+    let server = Server::start(executable)?;
+    let client = Client::connect(&server.address).await?;
+    let mut unique = 0;
+
+    progress("cold, one after the other");
+    cold(&client, workloads, &mut unique, scale(500, 100)).await?;
+    let cpu = server.cpu_us()?;
+    let count = scale(4_000, 500);
+    let cold_ms = cold(&client, workloads, &mut unique, count).await?;
+    let cold_cpu_us = (server.cpu_us()? - cpu) / count as f64;
+
+    progress("cold, sixteen at a time");
+    let cpu = server.cpu_us()?;
+    let began = Instant::now();
+    let count = scale(8_000, 1_000);
+    cold_busy(&client, workloads, unique, count).await?;
+    unique += count;
+    let cold_per_second = count as f64 / began.elapsed().as_secs_f64();
+    let cold_busy_cpu_us = (server.cpu_us()? - cpu) / count as f64;
+
+    progress("cold, 20 kB");
+    let cold_large_ms = cold_large(&client, workloads, scale(200, 40)).await?;
+
+    progress("warm");
+    let worker = client.load(SMALL);
+    let entrypoint = rpc::entrypoint(&worker, 0, 0);
+    let mut warm_ms = Samples::default();
+    for _ in 0..scale(1_000, 200) {
+        rpc::call_expecting(&entrypoint, &json!(1), &json!(2)).await?;
+    }
+    let cpu = server.cpu_us()?;
+    let count = scale(10_000, 1_000);
+    for _ in 0..count {
+        let began = Instant::now();
+        rpc::call_expecting(&entrypoint, &json!(1), &json!(2)).await?;
+        warm_ms.push(ms(began));
+    }
+    let warm_cpu_us = (server.cpu_us()? - cpu) / count as f64;
+    let began = Instant::now();
+    let calls = (0..count).map(|_| async { rpc::call_expecting(&entrypoint, &json!(1), &json!(2)).await });
+    bounded(calls, 64).await?;
+    let warm_per_second = count as f64 / began.elapsed().as_secs_f64();
+
+    progress("JSON and programs");
+    let json_ms = programs(&client, &workloads.json_source, &workloads.json).await?;
+    let programs_ms = programs(&client, &workloads.cpu_source, &workloads.programs).await?;
+
+    progress("live isolates");
+    let live_isolates = scale(1_000, 300);
+    let memory_per_isolate_bytes = memory_per_isolate(executable, workloads, live_isolates).await?;
+
+    progress("beside endless loops");
+    let loops = 100;
+    let (alone, beside_loops_ms) = beside_loops(&server, &client, loops, scale(2_000, 200)).await?;
+
+    progress("many loads");
+    let loads_flat = scale(100_000, 5_000);
+    let rss_before_loads_bytes = server.rss_bytes()?;
+    cold_busy(&client, workloads, unique, loads_flat).await?;
+    let rss_after_loads_bytes = server.rss_bytes()?;
+    server.stop()?;
+
+    Ok(Figures {
+        start_to_first_answer_ms,
+        cold_ms,
+        cold_cpu_us,
+        cold_per_second,
+        cold_busy_cpu_us,
+        cold_large_ms,
+        warm_ms,
+        warm_cpu_us,
+        warm_per_second,
+        live_isolates,
+        memory_per_isolate_bytes,
+        alone_p99_ms: alone.quantile(0.99),
+        beside_loops_ms,
+        loops,
+        json_ms,
+        programs_ms,
+        loads_flat,
+        rss_before_loads_bytes,
+        rss_after_loads_bytes,
+    })
+}
+
+fn progress(what: &str) {
+    eprintln!("measuring: {what}");
+}
+
+fn ms(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1000.0
+}
+
+/// Load, entrypoint and call, pipelined in one round trip, each from a source that was never seen before.
+async fn cold(client: &Client, workloads: &Workloads, unique: &mut usize, count: usize) -> anyhow::Result<Samples> {
+    let mut samples = Samples::default();
+    for _ in 0..count {
+        let (workload, source) = workloads.unique(*unique);
+        *unique += 1;
+        let began = Instant::now();
+        let worker = client.load(&source);
+        let entrypoint = rpc::entrypoint(&worker, 0, 0);
+        rpc::call_expecting(&entrypoint, &workload.argument, &workload.expected).await?;
+        samples.push(ms(began));
+    }
+    Ok(samples)
+}
+
+async fn cold_busy(client: &Client, workloads: &Workloads, first: usize, count: usize) -> anyhow::Result<()> {
+    let calls = (first..first + count).map(|index| async move {
+        let (workload, source) = workloads.unique(index);
+        let worker = client.load(&source);
+        let entrypoint = rpc::entrypoint(&worker, 0, 0);
+        rpc::call_expecting(&entrypoint, &workload.argument, &workload.expected).await
+    });
+    bounded(calls, 16).await
+}
+
+/// Runs all of them, so many at a time.
+async fn bounded<F>(calls: impl Iterator<Item = F>, at_once: usize) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<u64>>,
+{
+    use futures::StreamExt;
+    let mut done = futures::stream::iter(calls).buffer_unordered(at_once);
+    while let Some(outcome) = done.next().await {
+        outcome?;
+    }
+    Ok(())
+}
+
+async fn cold_large(client: &Client, workloads: &Workloads, count: usize) -> anyhow::Result<Samples> {
+    let maker = client.load(&workloads.large_source);
+    let maker = rpc::entrypoint(&maker, 0, 0);
+    let mut samples = Samples::default();
+    for seed in 0..count {
+        let Called::Value { value: source, .. } = rpc::call(&maker, &json!(seed + 1)).await? else {
+            anyhow::bail!("the maker of large modules was stopped")
+        };
+        let source = source.as_str().context("a source")?;
+        let began = Instant::now();
+        let worker = client.load(source);
+        match rpc::call(&rpc::entrypoint(&worker, 0, 0), &json!(7)).await? {
+            Called::Value { value, .. } if value["seed"] == json!(seed + 1) => samples.push(ms(began)),
+            _ => anyhow::bail!("a large module did not answer"),
+        }
+    }
+    Ok(samples)
+}
+
+/// The best of seven calls of each program, in CPU time, in milliseconds.
+async fn programs(client: &Client, source: &str, programs: &[(String, Value)]) -> anyhow::Result<Vec<(String, f64)>> {
+    let worker = client.load(source);
+    // Far above what they need: a program must not be stopped by the default second.
+    let entrypoint = rpc::entrypoint(&worker, 0, 0);
+    let mut best = Vec::new();
+    for (name, expected) in programs {
+        let mut samples = Samples::default();
+        for _ in 0..7 {
+            let cpu_us = rpc::call_expecting(&entrypoint, &json!(name), expected).await.context(name.clone())?;
+            samples.push(cpu_us as f64 / 1000.0);
+        }
+        best.push((name.clone(), samples.min()));
+    }
+    Ok(best)
+}
+
+/// In a server of its own, so that nothing that came before is counted.
+async fn memory_per_isolate(executable: &Path, workloads: &Workloads, count: usize) -> anyhow::Result<f64> {
+    let server = Server::start(executable)?;
+    let client = Client::connect(&server.address).await?;
+    let mut held: Vec<worker::Client> = Vec::new();
+    let mut before = 0.0;
+    for index in 0..count + 50 {
+        if index == 50 {
+            // The first ones also touch what all of them share.
+            before = server.pss_bytes()?;
+        }
+        let (workload, source) = workloads.unique(index);
+        let worker = client.load(&source);
+        rpc::call_expecting(&rpc::entrypoint(&worker, 0, 0), &workload.argument, &workload.expected).await?;
+        held.push(worker);
+    }
+    let after = server.pss_bytes()?;
+    drop(held);
+    server.stop()?;
+    Ok((after - before) / count as f64)
+}
+
+/// Warm calls of one client, alone and while another one's endless loops run.
+async fn beside_loops(
+    server: &Server,
+    client: &Client,
+    loops: usize,
+    count: usize,
+) -> anyhow::Result<(Samples, Samples)> {
+    let worker = client.load(SMALL);
+    let entrypoint = rpc::entrypoint(&worker, 0, 0);
+    let sample = async |count: usize| -> anyhow::Result<Samples> {
+        let mut samples = Samples::default();
+        for _ in 0..count {
+            let began = Instant::now();
+            rpc::call_expecting(&entrypoint, &json!(1), &json!(2)).await?;
+            samples.push(ms(began));
+        }
+        Ok(samples)
+    };
+    let alone = sample(count).await?;
+    let other = Client::connect(&server.address).await?;
+    let running = Rc::new(Cell::new(0));
+    let workers: Vec<_> = (0..loops)
+        .map(|index| other.load(&format!("export default {{ run() {{ for (;;); }} }}; // {index}")))
+        .collect();
+    let mut tasks = Vec::new();
+    for worker in &workers {
+        let entrypoint = rpc::entrypoint(worker, 0, 20_000);
+        let running = Rc::clone(&running);
+        tasks.push(tokio::task::spawn_local(async move {
+            running.set(running.get() + 1);
+            let outcome = rpc::call(&entrypoint, &Value::Null).await;
+            running.set(running.get() - 1);
+            matches!(outcome, Ok(Called::Stopped(_)) | Err(_))
+        }));
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let beside = sample(count).await?;
+    anyhow::ensure!(running.get() > 0, "the loops were over before the measurement was");
+    for task in &tasks {
+        task.abort();
+    }
+    Ok((alone, beside))
+}

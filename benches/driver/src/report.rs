@@ -1,0 +1,212 @@
+//! The report: design's table of budgets with what was measured, and the conditions.
+
+use crate::phases::Figures;
+use serde_json::Value;
+use std::{fmt::Write, fs, path::Path};
+
+struct Row {
+    what: &'static str,
+    unit: &'static str,
+    peer: Option<f64>,
+    ours: Option<f64>,
+    budget: Option<f64>,
+}
+
+pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quick: bool) -> String {
+    let peer_figure = |pointer: &str| peer.and_then(|peer| peer.pointer(pointer)).and_then(Value::as_f64);
+    let engine = |name: &str| criterion_median_ms(&criterion.join(name));
+    let ratio = geometric_mean_ratio(&ours.programs_ms, peer, "/cpu_program_ms");
+    let json_ratio = |name: &str, pointer: &str| {
+        let peer = peer_figure(pointer)?;
+        let ours = ours.json_ms.iter().find(|(known, _)| known == name)?.1;
+        Some(ours / peer)
+    };
+    let rows = [
+        Row {
+            what: "cold: load + getEntrypoint + call, ten small workers, engine",
+            unit: "ms",
+            peer: peer_figure("/cold_engine_ms/p50"),
+            ours: engine("cold/mix"),
+            budget: Some(0.08),
+        },
+        Row {
+            what: "the same over TCP, one pipelined round trip, p50",
+            unit: "ms",
+            peer: peer_figure("/cold_http_ms/p50"),
+            ours: Some(ours.cold_ms.quantile(0.5)),
+            budget: Some(0.3),
+        },
+        Row {
+            what: "server CPU per cold sandbox over RPC, pipelined",
+            unit: "µs",
+            peer: peer_figure("/cpu_ms_per_cold_sandbox").map(|ms| ms * 1000.0),
+            ours: Some(ours.cold_cpu_us),
+            budget: Some(150.0),
+        },
+        Row {
+            what: "cold, 20 kB module never seen, over TCP, p50",
+            unit: "ms",
+            peer: peer_figure("/cold_20k_ms/p50"),
+            ours: Some(ours.cold_large_ms.quantile(0.5)),
+            budget: Some(3.0),
+        },
+        Row {
+            what: "warm call over TCP, p50",
+            unit: "ms",
+            peer: peer_figure("/warm_http_ms/p50"),
+            ours: Some(ours.warm_ms.quantile(0.5)),
+            budget: Some(0.1),
+        },
+        Row {
+            what: "memory of a live isolate, loaded and called once (PSS)",
+            unit: "MiB",
+            peer: peer_figure("/memory_per_live_isolate_bytes").map(mib),
+            ours: Some(mib(ours.memory_per_isolate_bytes)),
+            budget: Some(0.25),
+        },
+        Row {
+            what: "process start to first answer",
+            unit: "ms",
+            peer: peer_figure("/start_to_first_answer_ms/p50"),
+            ours: Some(ours.start_to_first_answer_ms.quantile(0.5)),
+            budget: Some(60.0),
+        },
+        Row {
+            what: "interpreted code, geometric mean of the programs against warm V8",
+            unit: "×",
+            peer: Some(1.0),
+            ours: ratio,
+            budget: Some(11.0),
+        },
+        Row {
+            what: "JSON.parse over 1 kB, against warm V8",
+            unit: "×",
+            peer: Some(1.0),
+            ours: json_ratio("parse", "/json_parse_ms_per_1000_ops"),
+            budget: None,
+        },
+        Row {
+            what: "JSON.stringify over 1 kB, against warm V8",
+            unit: "×",
+            peer: Some(1.0),
+            ours: json_ratio("stringify", "/json_stringify_ms_per_1000_ops"),
+            budget: None,
+        },
+    ];
+    let mut text = String::from(
+        "# Performance\n\nWritten by `make bench`. Both sides were measured in the same run on the same machine; read the ratios, not the\n\
+         absolute figures of another machine. workerd is the npm binary with its worker loader, driven over HTTP where it says so.\n\n\
+         | | workerd | Coracle | ratio | budget |\n|---|---:|---:|---:|---:|\n",
+    );
+    for row in &rows {
+        let ratio = row.peer.zip(row.ours).map(|(peer, ours)| peer / ours);
+        let ratio = match ratio {
+            Some(ratio) if row.unit != "×" => format!("{ratio:.1} × less"),
+            _ => "–".into(),
+        };
+        let met = row.ours.zip(row.budget).map_or(String::new(), |(ours, budget)| {
+            format!("{}{}", figure(Some(budget), row.unit), if ours <= budget { "" } else { " **missed**" })
+        });
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {ratio} | {met} |",
+            row.what,
+            figure(row.peer, row.unit),
+            figure(row.ours, row.unit)
+        );
+    }
+    details(&mut text, ours);
+    conditions(&mut text, peer, quick);
+    text
+}
+
+fn details(text: &mut String, ours: &Figures) {
+    let q = |samples: &crate::samples::Samples, share| samples.quantile(share);
+    let _ = write!(
+        text,
+        "\n## More of Coracle\n\n\
+         - Cold over TCP, one after the other: p50 {:.3} ms, p90 {:.3}, p99 {:.3}, least {:.3} (n = {}).\n\
+         - Cold, sixteen at a time: {:.0} sandboxes a second, {:.0} µs of server CPU each.\n\
+         - Warm over TCP: p50 {:.3} ms, p99 {:.3}, {:.0} µs of server CPU a call; 64 at a time: {:.0} calls a second.\n\
+         - Beside {} endless loops of another client: p50 {:.2} ms, p99 {:.2} ms; alone p99 {:.2} ms.\n\
+         - Resident memory before and after {} cold loads: {:.1} and {:.1} MiB.\n\
+         - Memory per isolate over {} live ones.\n",
+        q(&ours.cold_ms, 0.5),
+        q(&ours.cold_ms, 0.9),
+        q(&ours.cold_ms, 0.99),
+        ours.cold_ms.min(),
+        ours.cold_ms.count(),
+        ours.cold_per_second,
+        ours.cold_busy_cpu_us,
+        q(&ours.warm_ms, 0.5),
+        q(&ours.warm_ms, 0.99),
+        ours.warm_cpu_us,
+        ours.warm_per_second,
+        ours.loops,
+        q(&ours.beside_loops_ms, 0.5),
+        q(&ours.beside_loops_ms, 0.99),
+        ours.alone_p99_ms,
+        ours.loads_flat,
+        mib(ours.rss_before_loads_bytes),
+        mib(ours.rss_after_loads_bytes),
+        ours.live_isolates,
+    );
+    text.push_str("\nPrograms, best of seven, in ms of CPU time:\n\n| program | ms |\n|---|---:|\n");
+    for (name, ms) in ours.json_ms.iter().map(|(name, ms)| (format!("JSON {name}, 1,000 operations"), ms)) {
+        let _ = writeln!(text, "| {name} | {ms:.1} |");
+    }
+    for (name, ms) in &ours.programs_ms {
+        let _ = writeln!(text, "| {name} | {ms:.1} |");
+    }
+}
+
+fn conditions(text: &mut String, peer: Option<&Value>, quick: bool) {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let cpu = read("/proc/cpuinfo");
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("unknown");
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let _ = write!(
+        text,
+        "\n## Conditions\n\n\
+         - {model}, {cores} cores; Linux {}; load average at the end {}.\n\
+         - The client shares the cores with the server.\n\
+         - {} samples; the workloads are in `benches/workloads`, and every answer was checked.\n",
+        read("/proc/sys/kernel/osrelease"),
+        read("/proc/loadavg"),
+        if quick { "Few" } else { "Full" },
+    );
+    if let Some(version) = peer.and_then(|peer| peer.pointer("/conditions/workerd")).and_then(Value::as_str) {
+        let _ = writeln!(text, "- workerd {version}.");
+    }
+    text.push_str(
+        "- workerd's programs are timed over HTTP, warm, best of seven; ours are CPU time. The cold engine row of workerd is its\n  \
+         HTTP time less that of an empty request.\n",
+    );
+}
+
+fn mib(bytes: f64) -> f64 {
+    bytes / f64::from(1 << 20)
+}
+
+fn figure(value: Option<f64>, unit: &str) -> String {
+    match value {
+        None => "–".into(),
+        Some(value) if value >= 100.0 => format!("{value:.0} {unit}"),
+        Some(value) if value >= 10.0 => format!("{value:.1} {unit}"),
+        Some(value) => format!("{value:.3} {unit}"),
+    }
+}
+
+fn geometric_mean_ratio(ours: &[(String, f64)], peer: Option<&Value>, pointer: &str) -> Option<f64> {
+    let peer = peer?.pointer(pointer)?;
+    let logs: Vec<f64> =
+        ours.iter().filter_map(|(name, ms)| Some((ms / peer[name].as_f64()?).ln())).collect();
+    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}
+
+/// Criterion's median of a benchmark in milliseconds, if it was run.
+fn criterion_median_ms(folder: &Path) -> Option<f64> {
+    let text = fs::read_to_string(folder.join("new/estimates.json")).ok()?;
+    let estimates: Value = serde_json::from_str(&text).ok()?;
+    estimates.pointer("/median/point_estimate").and_then(Value::as_f64).map(|ns| ns / 1e6)
+}

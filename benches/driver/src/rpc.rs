@@ -1,0 +1,112 @@
+//! The client's side of the wire, as thin as it can be.
+
+use anyhow::{Context, bail};
+use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side, twoparty};
+use coracle_schema::{call_results, gate, loader, session, target, worker};
+use futures::{
+    AsyncReadExt,
+    io::{BufReader, BufWriter},
+};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio_util::compat::TokioAsyncReadCompatExt;
+
+pub(crate) struct Client {
+    pub(crate) loader: loader::Client,
+    _session: session::Client,
+}
+
+impl Client {
+    /// Connects as soon as the server listens.
+    pub(crate) async fn connect(address: &str) -> anyhow::Result<Self> {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let stream = loop {
+            match TcpStream::connect(address).await {
+                Ok(stream) => break stream,
+                Err(error) if Instant::now() > deadline => return Err(error.into()),
+                Err(_) => tokio::time::sleep(Duration::from_micros(500)).await,
+            }
+        };
+        stream.set_nodelay(true)?;
+        let (reader, writer) = stream.compat().split();
+        let network = twoparty::VatNetwork::new(
+            BufReader::with_capacity(32 * 1024, reader),
+            BufWriter::with_capacity(32 * 1024, writer),
+            Side::Client,
+            capnp::message::ReaderOptions::new(),
+        );
+        let mut system = RpcSystem::new(Box::new(network), None);
+        let gate: gate::Client = system.bootstrap(Side::Server);
+        tokio::task::spawn_local(system);
+        let mut request = gate.login_request();
+        request.get().init_credentials().set_none(());
+        let login = request.send();
+        let loader = login.pipeline.get_loader();
+        let session = login.pipeline.get_session();
+        session.tenant_request().send().promise.await?;
+        Ok(Self { loader, _session: session })
+    }
+
+    /// Loads a worker of one module. Pipelined: nothing is waited for.
+    pub(crate) fn load(&self, source: &str) -> worker::Client {
+        let mut request = self.loader.load_request();
+        let mut code = request.get().init_code();
+        code.set_main_module("main.js");
+        let mut module = code.init_modules(1).get(0);
+        module.set_name("main.js");
+        module.init_body().set_es_module(source);
+        request.send().pipeline.get_worker()
+    }
+}
+
+pub(crate) fn entrypoint(worker: &worker::Client, fuel_max: u64, wall_ms_max: u64) -> target::Client {
+    let mut request = worker.get_entrypoint_request();
+    let mut limits = request.get().init_limits();
+    limits.set_fuel_max(fuel_max);
+    limits.set_wall_ms_max(wall_ms_max);
+    request.send().pipeline.get_entrypoint()
+}
+
+/// What a call came to.
+pub(crate) enum Called {
+    Value { value: Value, cpu_us: u64 },
+    Stopped(String),
+}
+
+/// Calls `run(argument)`; JSON both ways, so that the driver needs no codec.
+pub(crate) async fn call(target: &target::Client, argument: &Value) -> anyhow::Result<Called> {
+    let mut request = target.call_request();
+    let mut params = request.get();
+    params.reborrow().init_path(1).set(0, "run");
+    params.reborrow().init_args().set_json(&Value::Array(vec![argument.clone()]).to_string()[..]);
+    params.set_result_form(coracle_schema::Form::Json);
+    let response = request.send().promise.await?;
+    let results: call_results::Reader<'_> = response.get()?;
+    match results.get_outcome().which()? {
+        call_results::outcome::Value(value) => {
+            let cpu_us = results.get_usage()?.get_cpu_micros();
+            match value?.which()? {
+                coracle_schema::value::Json(text) => {
+                    Ok(Called::Value { value: serde_json::from_str(text?.to_str()?)?, cpu_us })
+                }
+                coracle_schema::value::Undefined(()) => Ok(Called::Value { value: Value::Null, cpu_us }),
+                coracle_schema::value::Cbor(_) => bail!("asked for JSON, got CBOR"),
+            }
+        }
+        call_results::outcome::Threw(thrown) => {
+            let thrown = thrown?;
+            bail!("threw {}: {}", thrown.get_name()?.to_str()?, thrown.get_message()?.to_str()?)
+        }
+        call_results::outcome::Verdict(verdict) => Ok(Called::Stopped(verdict?.get_message()?.to_str()?.to_owned())),
+    }
+}
+
+/// As [`call`], where anything but `expected` is a failure. Returns the CPU time.
+pub(crate) async fn call_expecting(target: &target::Client, argument: &Value, expected: &Value) -> anyhow::Result<u64> {
+    match call(target, argument).await.context("calling")? {
+        Called::Value { value, cpu_us } if value == *expected => Ok(cpu_us),
+        Called::Value { value, .. } => bail!("expected {expected}, got {value}"),
+        Called::Stopped(why) => bail!("stopped: {why}"),
+    }
+}

@@ -1,0 +1,64 @@
+//! The workloads that both sides run, from `benches/workloads`.
+
+use anyhow::Context;
+use serde_json::Value;
+use std::{fs, path::Path};
+
+pub(crate) struct Workload {
+    pub(crate) source: String,
+    pub(crate) argument: Value,
+    pub(crate) expected: Value,
+}
+
+pub(crate) struct Workloads {
+    /// Ten small workers.
+    pub(crate) cold: Vec<Workload>,
+    /// Programs of `cpu.js`, by name.
+    pub(crate) programs: Vec<(String, Value)>,
+    pub(crate) cpu_source: String,
+    pub(crate) json_source: String,
+    pub(crate) json: Vec<(String, Value)>,
+    /// Returns the source of a module of about 20 kB for a seed.
+    pub(crate) large_source: String,
+}
+
+impl Workloads {
+    pub(crate) fn read(folder: &Path) -> anyhow::Result<Self> {
+        let read = |name: &str| {
+            fs::read_to_string(folder.join(name)).with_context(|| folder.join(name).display().to_string())
+        };
+        let manifest: Value = serde_json::from_str(&read("manifest.json")?)?;
+        let cold = manifest["cold"].as_array().context("manifest: cold")?;
+        let cold = cold
+            .iter()
+            .map(|entry| {
+                Ok(Workload {
+                    source: read(entry["file"].as_str().context("manifest: file")?)?,
+                    argument: entry["argument"].clone(),
+                    expected: entry["expected"].clone(),
+                })
+            })
+            .collect::<anyhow::Result<_>>()?;
+        let programs = |key: &str| -> anyhow::Result<Vec<(String, Value)>> {
+            let entries = manifest[key]["programs"].as_array().context("manifest: programs")?;
+            entries
+                .iter()
+                .map(|entry| Ok((entry["name"].as_str().context("manifest: name")?.to_owned(), entry["expected"].clone())))
+                .collect()
+        };
+        Ok(Self {
+            cold,
+            programs: programs("cpu")?,
+            json: programs("json")?,
+            cpu_source: read("cpu.js")?,
+            json_source: read("json.js")?,
+            large_source: read("large.mjs")?,
+        })
+    }
+
+    /// The source of the `index`-th small worker, unlike any before.
+    pub(crate) fn unique(&self, index: usize) -> (&Workload, String) {
+        let workload = &self.cold[index % self.cold.len()];
+        (workload, format!("{}\n// {index}\n", workload.source))
+    }
+}
