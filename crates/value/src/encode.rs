@@ -5,11 +5,11 @@
 
 use std::slice;
 
+use crate::date;
 use crate::sink::Field;
 use crate::tag;
 use crate::text::Text;
 use crate::value::{ErrorValue, SAFE_INTEGER_MAX, Value};
-use crate::walk::time_clip;
 
 /// The bytes of a value.
 pub fn encode(value: &Value) -> Vec<u8> {
@@ -110,7 +110,7 @@ impl<'v> Encoder<'v, '_> {
             Value::String(text) => self.text(text),
             Value::Date(milliseconds) => {
                 self.tag(tag::DATE);
-                self.number(time_clip(*milliseconds) / 1000.0);
+                self.number(date::to_seconds(*milliseconds));
             }
             Value::RegExp { source, flags } => {
                 self.tag(tag::REGEXP);

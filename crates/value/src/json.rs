@@ -3,7 +3,6 @@
 //! Owns the errors of both directions; [`parse`] follows `JSON.parse`, [`write`] follows `JSON.stringify`. Where the
 //! two functions leave a choice (a top-level `undefined`, bounds), the choice is stated on the function.
 
-mod date;
 mod keys;
 mod parse;
 mod write;

@@ -22,6 +22,7 @@
 
 mod bigint;
 mod bounds;
+mod date;
 mod decode;
 mod encode;
 mod error;
@@ -31,7 +32,7 @@ mod json;
 #[cfg(feature = "json")]
 mod number;
 mod read;
-mod sink;
+pub mod sink;
 pub mod tag;
 mod text;
 mod typed_array;
@@ -53,3 +54,4 @@ pub use text::{Text, Wtf8Invalid};
 pub use typed_array::TypedArrayKind;
 pub use validate::validate;
 pub use value::{ErrorValue, SAFE_INTEGER_MAX, Value};
+pub use walk::walk;

@@ -34,12 +34,32 @@ pub(crate) fn push_number(out: &mut String, number: f64) {
         let _ = write!(out, "{}", number.abs() as u64);
         return;
     }
-    let scientific = format!("{:e}", number.abs());
+    let scientific = shortest(number.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let digits = mantissa.replace('.', "");
     // The number is 0.DIGITS times ten to the power of `point`.
     let point = exponent.parse::<i32>().unwrap_or(0) + 1;
     push_digits(out, &digits, point);
+}
+
+/// The fewest digits that read back as the same number, the closest of them, the even of two that are as close:
+/// `1.5e-7`.
+fn shortest(number: f64) -> String {
+    let shortest = format!("{number:e}");
+    let digits = shortest
+        .bytes()
+        .take_while(|byte| *byte != b'e')
+        .filter(u8::is_ascii_digit)
+        .count();
+    // Rust's shortest digits round a tie up. Ties have 16 digits or 17, such as 1232862246219514.25 has; with the
+    // count given, Rust rounds them to even.
+    if digits >= 16 {
+        let rounded = format!("{number:.0$e}", digits - 1);
+        if rounded.parse() == Ok(number) {
+            return rounded;
+        }
+    }
+    shortest
 }
 
 fn push_digits(out: &mut String, digits: &str, point: i32) {
@@ -112,6 +132,17 @@ mod tests {
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
             assert_eq!(number_to_string(number), printed);
+        }
+    }
+
+    #[test]
+    fn of_two_shortest_texts_that_are_as_close_the_even_one_is_printed() {
+        for (integer, quarters, printed) in [
+            (1_232_862_246_219_514.0, 0.25, "1232862246219514.2"),
+            (1_448_511_028_817_129.0, 0.75, "1448511028817129.8"),
+            (-633_865_898_837_073.0, -0.25, "-633865898837073.2"),
+        ] {
+            assert_eq!(number_to_string(integer + quarters), printed);
         }
     }
 

@@ -5,6 +5,7 @@
 //! the bounds allow, and does not recurse. What a sink is told has been checked.
 
 use crate::bounds::{Bounds, Summary};
+use crate::date;
 use crate::error::DecodeError;
 use crate::read::{Chunks, Head, Reader, TextBytes};
 use crate::sink::{Container, Field, Leaf, Primitive, Sink};
@@ -12,8 +13,11 @@ use crate::tag;
 use crate::typed_array::TypedArrayKind;
 use crate::wtf8::Wtf8Check;
 
-/// Walks over exactly one value.
-pub(crate) fn walk<'a>(
+/// Walks over exactly one value and tells `sink` what it finds, in the order of the bytes.
+///
+/// # Errors
+/// When the bytes are not a value within the bounds. The sink has then heard of what came before.
+pub fn walk<'a>(
     input: &'a [u8],
     bounds: &Bounds,
     sink: &mut impl Sink<'a>,
@@ -177,29 +181,28 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
             self.summary.shared = self.summary.shared.saturating_add(1);
             self.sink.shared();
         }
-        if let Some(primitive) = self.primitive(head, at)? {
-            self.sink.leaf(Leaf::Primitive(primitive));
-            return Ok(());
-        }
-        match head {
-            Head::Bytes(length) => {
-                let bytes = self.reader.bytes(length)?;
-                self.sink.leaf(Leaf::ArrayBuffer(bytes));
-                Ok(())
-            }
-            Head::Array(length) => self.open(Container::Array, length, at),
-            Head::Map(length) => self.open(Container::Object, length, at),
-            Head::Tag(tag) => self.tagged(tag, at, in_array),
-            _ => Err(DecodeError::UnexpectedBreak { at }),
-        }
+        let leaf = match head {
+            Head::Array(length) => return self.open(Container::Array, length, at),
+            Head::Map(length) => return self.open(Container::Object, length, at),
+            Head::Tag(tag) if !is_primitive(tag) => return self.tagged(tag, at, in_array),
+            Head::Bytes(length) => Leaf::ArrayBuffer(self.reader.bytes(length)?),
+            _ => match self.primitive(head, at)? {
+                Some(primitive) => Leaf::Primitive(primitive),
+                // Nothing else is left.
+                None => return Err(DecodeError::UnexpectedBreak { at }),
+            },
+        };
+        self.sink.leaf(leaf);
+        Ok(())
     }
 
     /// The primitive that begins with this head, if one does.
+    #[inline(always)] // see `Reader::head`
     fn primitive(&mut self, head: Head, at: usize) -> Result<Option<Primitive<'a>>, DecodeError> {
-        if let Some(text) = self.text(head, at)? {
-            return Ok(Some(Primitive::Text(text)));
-        }
         Ok(Some(match head {
+            Head::Text(_) | Head::Tag(tag::WTF8) => {
+                return Ok(self.text(head, at)?.map(Primitive::Text));
+            }
             Head::Simple(20) => Primitive::Bool(false),
             Head::Simple(21) => Primitive::Bool(true),
             Head::Simple(22) => Primitive::Null,
@@ -220,6 +223,7 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
     }
 
     /// The string that begins with this head, if one does.
+    #[inline(always)] // see `Reader::head`
     fn text(&mut self, head: Head, at: usize) -> Result<Option<TextBytes<'a>>, DecodeError> {
         match head {
             Head::Text(length) => self.reader.text(length, at).map(Some),
@@ -316,7 +320,7 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
             },
             tag::DATE => {
                 let seconds = number(self.reader.head()?).ok_or(invalid("a number"))?;
-                Leaf::Date(time_clip((seconds * 1000.0).round()))
+                Leaf::Date(date::from_seconds(seconds))
             }
             tag::REGEXP => self.regexp(at)?,
             tag::HOLE if !in_array => return Err(DecodeError::HoleMisplaced { at: tag_at }),
@@ -389,31 +393,23 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
         Ok(())
     }
 
-    /// `[source, flags]`; the flags may be left out, as the tag's registration has it.
+    /// `[source, flags]`
     fn regexp(&mut self, at: usize) -> Result<Leaf<'a>, DecodeError> {
         let invalid = DecodeError::TagContentInvalid {
             tag: tag::REGEXP,
-            expected: "an array of one or two strings",
+            expected: "an array of two strings",
             at,
         };
-        let Head::Array(length @ (None | Some(1 | 2))) = self.reader.head()? else {
+        let Head::Array(length @ (None | Some(2))) = self.reader.head()? else {
             return Err(invalid);
         };
         self.check_depth(at)?;
         self.summary.depth = self.summary.depth.max(self.frames.len() + 1);
-        let Some(source) = self.next_text()? else {
+        let (Some(source), Some(flags)) = (self.next_text()?, self.next_text()?) else {
             return Err(invalid);
         };
-        let mut flags = TextBytes::Utf8("");
-        let ended = length == Some(1) || (length.is_none() && self.reader.take_break());
-        if !ended {
-            let Some(text) = self.next_text()? else {
-                return Err(invalid);
-            };
-            flags = text;
-            if length.is_none() && !self.reader.take_break() {
-                return Err(invalid);
-            }
+        if length.is_none() && !self.reader.take_break() {
+            return Err(invalid);
         }
         Ok(Leaf::RegExp { source, flags })
     }
@@ -437,19 +433,18 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
     }
 }
 
+/// Whether the content of this tag is a primitive.
+fn is_primitive(tag: u64) -> bool {
+    matches!(tag, tag::BIGINT_POSITIVE | tag::BIGINT_NEGATIVE | tag::WTF8)
+}
+
 /// Whether tag 28 may mark what begins with this head. Unknown tags pass; they are refused for what they are.
 fn has_identity(head: Head) -> bool {
     match head {
         Head::Bytes(_) | Head::Array(_) | Head::Map(_) => true,
-        Head::Tag(tag) => !matches!(
-            tag,
-            tag::SHARED
-                | tag::REFERENCE
-                | tag::BIGINT_POSITIVE
-                | tag::BIGINT_NEGATIVE
-                | tag::WTF8
-                | tag::HOLE
-        ),
+        Head::Tag(tag) => {
+            !is_primitive(tag) && !matches!(tag, tag::SHARED | tag::REFERENCE | tag::HOLE)
+        }
         _ => false,
     }
 }
@@ -461,14 +456,5 @@ fn number(head: Head) -> Option<f64> {
         Head::Negative(number) => Some(-((u128::from(number) + 1) as f64)),
         Head::Float(number) => Some(number),
         _ => None,
-    }
-}
-
-/// ECMAScript's TimeClip: what a `Date` makes of a number of milliseconds.
-pub(crate) fn time_clip(milliseconds: f64) -> f64 {
-    if milliseconds.abs() <= 8.64e15 {
-        milliseconds.trunc() + 0.0 // -0 becomes 0
-    } else {
-        f64::NAN
     }
 }

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use std::slice;
 
 use super::JsonError;
-use super::date::iso_string;
 use super::keys::{has_repeated_key, keep_last};
 use crate::bounds::{Bounds, DEPTH_CEILING};
+use crate::date::iso_string;
 use crate::float::f64_from_f16_bits;
 use crate::number::push_number;
 use crate::text::Text;

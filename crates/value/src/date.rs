@@ -1,8 +1,32 @@
-//! `Date.prototype.toISOString`, without a calendar library.
+//! Dates: milliseconds to seconds and back, and `Date.prototype.toISOString` without a calendar library.
+
+/// The milliseconds of a date that is written as this many seconds.
+///
+/// The fraction is rounded by itself: the product of the whole number is rounded once already, which moves one date
+/// in four between the years 141,338 and 144,684 by a millisecond.
+pub(crate) fn from_seconds(seconds: f64) -> f64 {
+    let whole = seconds.trunc();
+    time_clip(whole * 1000.0 + ((seconds - whole) * 1000.0).round())
+}
+
+/// The seconds that stand for a date: those of every date that JavaScript has give back its milliseconds.
+pub(crate) fn to_seconds(milliseconds: f64) -> f64 {
+    time_clip(milliseconds) / 1000.0
+}
+
+/// ECMAScript's TimeClip: what a `Date` makes of a number of milliseconds.
+fn time_clip(milliseconds: f64) -> f64 {
+    if milliseconds.abs() <= 8.64e15 {
+        milliseconds.trunc() + 0.0 // -0 becomes 0
+    } else {
+        f64::NAN
+    }
+}
 
 /// The date as `toISOString` prints it; none for the invalid date.
-pub(super) fn iso_string(milliseconds: f64) -> Option<String> {
-    let milliseconds = crate::walk::time_clip(milliseconds);
+#[cfg(feature = "json")]
+pub(crate) fn iso_string(milliseconds: f64) -> Option<String> {
+    let milliseconds = time_clip(milliseconds);
     if milliseconds.is_nan() {
         return None;
     }
@@ -29,6 +53,7 @@ pub(super) fn iso_string(milliseconds: f64) -> Option<String> {
 
 /// The proleptic Gregorian date of a day counted from 1970-01-01 (Howard Hinnant's algorithm: years begin in March,
 /// so that the leap day is the last).
+#[cfg(feature = "json")]
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -50,6 +75,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "json")]
     #[test]
     fn dates_are_printed_as_javascript_prints_them() {
         // Each line as printed by V8.
@@ -69,9 +95,42 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "json")]
     #[test]
     fn the_invalid_date_has_no_text() {
         assert_eq!(iso_string(f64::NAN), None);
         assert_eq!(iso_string(8.64e15 + 1.0), None);
+    }
+
+    #[test]
+    fn milliseconds_survive_the_way_over_seconds() {
+        for end in [
+            -8.64e15,
+            -4.4e15,
+            -2.2e15,
+            -1e12,
+            0.0,
+            1e12,
+            2.2e15,
+            4.4e15,
+            8.64e15 - 2000.0,
+        ] {
+            for milliseconds in (0..2000).map(|offset| end + f64::from(offset)) {
+                assert_eq!(from_seconds(to_seconds(milliseconds)), milliseconds);
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_date_can_hold_is_the_invalid_date() {
+        for seconds in [
+            8_640_000_000_000.001,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+            1e300,
+        ] {
+            assert!(from_seconds(seconds).is_nan(), "{seconds}");
+        }
     }
 }
