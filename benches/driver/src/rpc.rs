@@ -1,12 +1,8 @@
 //! The client's side of the wire, as thin as it can be.
 
 use anyhow::{Context, bail};
-use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side, twoparty};
+use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side};
 use coracle_schema::{call_results, gate, loader, session, target, worker};
-use futures::{
-    AsyncReadExt,
-    io::{BufReader, BufWriter},
-};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
@@ -29,13 +25,7 @@ impl Client {
             }
         };
         stream.set_nodelay(true)?;
-        let (reader, writer) = stream.compat().split();
-        let network = twoparty::VatNetwork::new(
-            BufReader::with_capacity(32 * 1024, reader),
-            BufWriter::with_capacity(32 * 1024, writer),
-            Side::Client,
-            capnp::message::ReaderOptions::new(),
-        );
+        let network = coracle_transport::network(stream.compat(), Side::Client, 64 << 20);
         let mut system = RpcSystem::new(Box::new(network), None);
         let gate: gate::Client = system.bootstrap(Side::Server);
         tokio::task::spawn_local(system);

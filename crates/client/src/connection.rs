@@ -1,12 +1,9 @@
 //! A connection's thread. Cap'n Proto objects can't leave it, so it runs what handles ask for, and sends plain data back.
 
 use crate::{Address, Error};
-use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side, twoparty};
+use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side};
 use coracle_schema::{gate, loader, session, target, worker};
-use futures::{
-    AsyncReadExt,
-    io::{AsyncRead, AsyncWrite, BufReader, BufWriter},
-};
+use futures::io::{AsyncRead, AsyncWrite};
 use std::{cell::RefCell, collections::HashMap, rc::Rc, sync::atomic::{AtomicU64, Ordering}};
 use tokio::{
     net::{TcpStream, UnixStream},
@@ -43,7 +40,7 @@ pub(crate) struct Connection {
 }
 
 /// Messages from the server may be larger than ours: results, and all logs of a call.
-const MESSAGE_WORDS_MAX: usize = (256 << 20) / 8;
+const MESSAGE_BYTES_MAX: u64 = 256 << 20;
 
 /// What carries the bytes.
 enum Stream {
@@ -135,15 +132,7 @@ async fn serve_stream<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let (reader, writer) = stream.split();
-    let mut reader_options = capnp::message::ReaderOptions::new();
-    reader_options.traversal_limit_in_words(Some(MESSAGE_WORDS_MAX));
-    let network = twoparty::VatNetwork::new(
-        BufReader::with_capacity(32 * 1024, reader),
-        BufWriter::with_capacity(32 * 1024, writer),
-        Side::Client,
-        reader_options,
-    );
+    let network = coracle_transport::network(stream, Side::Client, MESSAGE_BYTES_MAX);
     let mut system = RpcSystem::new(Box::new(network), None);
     let gate: gate::Client = system.bootstrap(Side::Server);
     let disconnector = system.get_disconnector();

@@ -1,9 +1,9 @@
 //! The admin endpoint: probes, metrics and the version over HTTP, for the kubelet, Prometheus and people.
 //!
-//! It has a thread and a runtime of its own, so that it answers while RPC and isolate threads are busy or stuck. What it
-//! asks of the rest of the server goes through [`Probe`], on other threads and with a time limit: a check that does not
-//! come back is a red answer, never a silent one. It only reads; there is no login, and nothing here may ever change
-//! the server or tell what a client did. The server starts one and drops it last.
+//! It has a thread and a runtime of its own, so that it answers while RPC and isolate threads are busy or stuck. What
+//! it asks of the rest of the server goes through [`Probe`], on other threads and with a time limit: a check that does
+//! not come back is a red answer, never a silent one. It only reads; there is no login, and nothing here may ever
+//! change the server or tell what a client did. The server starts one and drops it last.
 
 mod connection;
 mod endpoints;

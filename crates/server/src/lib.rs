@@ -23,8 +23,10 @@ mod service;
 mod session;
 
 pub use crate::{
+    admin::{Admin, AdminState, Probe},
     auth::{Tokens, TokensError},
     config::ServerConfig,
+    metrics::{BuildInfo, LabelInfo, MetricInfo, Metrics},
     outcome::{CallAnswer, verdict_kind_names},
     server::{Server, ServerError},
     service::Service,

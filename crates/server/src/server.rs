@@ -244,7 +244,7 @@ impl Probe for Condition {
         if self.leaving.load(Ordering::Relaxed) || self.service.is_draining() {
             return Err("draining".into());
         }
-        self.live()
+        Ok(())
     }
 
     fn stats(&self) -> (Stats, Health, u32) {

@@ -12,7 +12,7 @@ use coracle_loader::{
     WorkerId,
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError},
 };
 use tokio::sync::oneshot;
@@ -34,6 +34,8 @@ struct State {
     tenants: HashMap<String, TenantId>,
     workers: HashMap<WorkerId, Loaded>,
     calls: HashMap<CallId, Pending>,
+    /// Isolates that were asked to end and have not yet.
+    ending: HashSet<u64>,
     drain_complete: bool,
 }
 
@@ -79,6 +81,7 @@ impl Service {
                 tenants: HashMap::new(),
                 workers: HashMap::new(),
                 calls: HashMap::new(),
+                ending: HashSet::new(),
                 drain_complete: false,
             }),
             inbox: Mutex::default(),
@@ -259,6 +262,10 @@ impl Service {
                 state.core.on_event(Event::CallFinished { call, isolate_reusable }, &mut state.effects);
             }
             IsolateEvent::Ended { isolate } => {
+                // By itself, unless it was asked to; both are an end.
+                if !state.ending.remove(&isolate) {
+                    self.metrics.isolate_ended("other");
+                }
                 state.core.on_event(Event::IsolateEnded { isolate: IsolateId(isolate) }, &mut state.effects);
             }
         }
@@ -327,6 +334,7 @@ impl Service {
             }
             Effect::EndIsolate { isolate, cause } => {
                 self.metrics.isolate_ended(cause.as_str());
+                state.ending.insert(isolate.0);
                 self.scheduler().send(Message::End { isolate: isolate.0 });
             }
             Effect::RefuseWorker { .. } => {}

@@ -8,8 +8,8 @@ use prometheus::{
 
 const PREFIX: &str = "coracle";
 
-/// Upper bounds in seconds. A small call takes some 50 µs and `wall_ms_max` is 30 s unless configured; three to a decade
-/// keep a quantile's error below what a decision hangs on.
+/// Upper bounds in seconds. A small call takes some 50 µs, and `wall_ms_max` is 30 s unless configured. Three to a
+/// decade keep a quantile's error below what decisions hang on.
 const DURATION_BUCKETS: [f64; 19] = [
     0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1,
     0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,

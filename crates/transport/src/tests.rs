@@ -1,7 +1,8 @@
 //! The two halves of a connection, against a peer that misbehaves.
 
 use super::*;
-use futures::{AsyncReadExt as _, AsyncWriteExt as _};
+use std::time::Duration;
+use futures::AsyncWriteExt as _;
 use tokio_util::compat::TokioAsyncReadCompatExt;
 
 fn local<F: Future>(test: F) -> F::Output {
