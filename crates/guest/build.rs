@@ -3,15 +3,18 @@
 use std::{env, fs, path::PathBuf};
 
 /// Each file may use what the files before it define.
-const FILES: [&str; 10] = [
+const FILES: [&str; 13] = [
     "primordials.js",
+    "stacks.js",
     "inspect.js",
     "console.js",
     "codegen.js",
     "scope.js",
     "timers.js",
     "web.js",
+    "promises.js",
     "workers.js",
+    "commonjs.js",
     "values.js",
     "dispatch.js",
 ];
@@ -31,10 +34,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         script,
     )?;
 
-    // javy's runtime expects wasi-libc, whose headers and archive the system provides.
-    if env::var("CARGO_FEATURE_JAVY").is_ok() {
-        println!("cargo:rustc-link-search=native=/usr/lib/wasm32-wasi");
-        println!("cargo:rustc-link-lib=static=c");
+    if env::var_os("CARGO_FEATURE_JAVY").is_some() {
+        link_wasi_libc();
     }
     Ok(())
+}
+
+/// javy's engine does not bring the C library that it needs; `build-javy` says where the system's is.
+fn link_wasi_libc() {
+    println!("cargo:rerun-if-env-changed=CORACLE_WASI_LIBC");
+    let folder = env::var("CORACLE_WASI_LIBC")
+        .expect("the javy build takes more than a feature: run crates/guest/build-javy");
+    println!("cargo:rustc-link-search=native={folder}");
+    println!("cargo:rustc-link-lib=static=c");
 }

@@ -36,12 +36,19 @@ fn main() {
     ] {
         println!("cargo:rerun-if-changed={}", guest.join(path).display());
     }
-    for variable in ["CORACLE_CLANG", "CORACLE_LLVM_AR"] {
+    for variable in ["CORACLE_CLANG", "CORACLE_LLVM_AR", "CORACLE_GUEST_WASM"] {
         println!("cargo:rerun-if-env-changed={variable}");
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let wasm = build(&guest, &target_folder(&out));
-    fs::copy(&wasm, out.join("guest.wasm")).expect("the guest was just built");
+    // A guest that was built elsewhere, such as in another stage of a container's build.
+    let wasm = match env::var_os("CORACLE_GUEST_WASM") {
+        Some(built) => {
+            println!("cargo:rerun-if-changed={}", built.display());
+            PathBuf::from(built)
+        }
+        None => build(&guest, &target_folder(&out)),
+    };
+    fs::copy(&wasm, out.join("guest.wasm")).expect("the guest can be read");
 }
 
 /// The guest's own target folder, beside the host's, so that it is kept between builds.

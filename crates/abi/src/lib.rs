@@ -171,6 +171,10 @@ pub struct Invoke<'a> {
     /// Nesting that values may have.
     #[n(8)]
     pub value_depth_max: u32,
+    /// Operations that will not be settled, because the invocation that they were started in is over: the guest keeps
+    /// what waits for them no longer. Each is named once, in any later call.
+    #[n(9)]
+    pub forgotten: Vec<u64>,
 }
 
 /// How a load or an invocation ended: the `kind` argument of the `finish` import. Loads finish invocation 0.

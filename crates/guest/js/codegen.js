@@ -1,4 +1,3 @@
-
 // Making code from strings, refused as in Workers.
 //
 // Owns: the refusing `eval` and the four refusing function constructors. The engine's own stay inside it,
@@ -6,7 +5,6 @@
 // Must never: leave a path from a worker's values to the engine's constructors.
 
 {
-  const EvalErrorConstructor = EvalError;
   const refuse = () => {
     throw new EvalErrorConstructor("Code generation from strings disallowed for this context");
   };
@@ -32,15 +30,13 @@
   replace(ReflectGetPrototypeOf(async function () {}), "AsyncFunction", functionConstructor);
   replace(ReflectGetPrototypeOf(function* () {}), "GeneratorFunction", functionConstructor);
   replace(ReflectGetPrototypeOf(async function* () {}), "AsyncGeneratorFunction", functionConstructor);
+  const functions = {
+    eval(_source) {
+      refuse();
+    },
+  };
   const define = (name, value) =>
-    ObjectDefineProperty(globalThis, name, { __proto__: null, value, writable: true, configurable: true });
+    ObjectDefineProperty(globalObject, name, { __proto__: null, value, writable: true, configurable: true });
   define("Function", functionConstructor);
-  define(
-    "eval",
-    {
-      eval(_source) {
-        return refuse();
-      },
-    }.eval,
-  );
+  define("eval", functions.eval);
 }

@@ -268,9 +268,7 @@ function consoleAssertion(args) {
 
 function consoleTrace(args) {
   const stack = inspectStack(new ErrorConstructor());
-  // The first three frames are this function, `print` and `console.trace`.
-  let at = StringPrototypeIndexOf(stack, "    at ");
-  for (let i = 0; i < 3 && at !== -1; i++) at = StringPrototypeIndexOf(stack, "    at ", at + 1);
+  const at = StringPrototypeIndexOf(stack, "    at ");
   const title = args.length === 0 ? "Trace" : "Trace: " + consoleFormat(args);
   return at === -1 ? title : title + "\n" + StringPrototypeSlice(stack, at);
 }

@@ -1,8 +1,9 @@
-
 // Calls from outside: finding the callee by the rules of Workers RPC, calling it, reporting what came of it.
 //
 // Owns: the hooks that the Rust core calls, and the rules of what is visible from outside.
 // Must never: let a call through to something that Workers RPC hides, or throw at the core.
+
+const PATH_LENGTH_MAX = 64;
 
 const reservedMethods = {
   __proto__: null,
@@ -17,15 +18,40 @@ const reservedMethods = {
 };
 
 const notImplemented = (name) =>
-  new TypeErrorConstructor(`The RPC receiver does not implement the method "${name}".`);
+  new TypeErrorConstructor('The RPC receiver does not implement the method "' + name + '".');
+
+const reserved = (name) =>
+  new TypeErrorConstructor("'" + name + "' is a reserved method and cannot be called over RPC.");
+
+const wrongArity = (name) =>
+  new TypeErrorConstructor(
+    'Attempted to call RPC function "' +
+      name +
+      '" with the wrong number of arguments. When calling a top-level handler function that is not declared as part ' +
+      "of a class, you must always send exactly one argument. In order to support variable numbers of arguments, the " +
+      "server must use class-based syntax (extending WorkerEntrypoint) instead.",
+  );
+
+const tooManyParameters = (name) =>
+  new TypeErrorConstructor(
+    'Cannot call handler function "' +
+      name +
+      '" over RPC because it has the wrong number of arguments. A simple function handler can only be called over RPC ' +
+      "if it has exactly the arguments (arg, env, ctx), where only the first argument comes from the client. To " +
+      "support multi-argument RPC functions, use class-based syntax (extending WorkerEntrypoint) instead.",
+  );
+
+function inherits(object, prototype) {
+  for (let it = ReflectGetPrototypeOf(object); it !== null; it = ReflectGetPrototypeOf(it)) {
+    if (it === prototype) return true;
+  }
+  return false;
+}
 
 function isEntrypointClass(value) {
   if (typeof value !== "function") return false;
-  for (let proto = ownData(value, "prototype"); proto !== null && proto !== undefined; ) {
-    if (proto === WorkerEntrypointPrototype) return true;
-    proto = ReflectGetPrototypeOf(proto);
-  }
-  return false;
+  const prototype = ownData(value, "prototype");
+  return typeof prototype === "object" && prototype !== null && inherits(prototype, WorkerEntrypointPrototype);
 }
 
 function findEntrypoint(namespace, name) {
@@ -33,19 +59,20 @@ function findEntrypoint(namespace, name) {
     throw new ErrorConstructor(
       name === "default"
         ? "Worker has no default entrypoint: the main module has no default export."
-        : `Worker has no such entrypoint: ${name}`,
+        : "Worker has no such entrypoint: " + name,
     );
   }
   const exported = namespace[name];
-  const isClass = isEntrypointClass(exported);
-  if (!isClass && (typeof exported !== "object" || exported === null)) {
-    const kind = typeof exported === "function" ? "a function or a class that does not extend WorkerEntrypoint" : `${typeof exported}`;
-    throw new TypeErrorConstructor(
-      `The export "${name}" can't be an entrypoint: it is ${kind}. Export an object with methods, or a class that ` +
-        'extends WorkerEntrypoint from "cloudflare:workers".',
-    );
-  }
-  return exported;
+  if (isEntrypointClass(exported) || (typeof exported === "object" && exported !== null)) return exported;
+  let kind = exported === null ? "null" : typeof exported;
+  if (kind === "function") kind = "a function or a class that does not extend WorkerEntrypoint";
+  throw new TypeErrorConstructor(
+    'The export "' +
+      name +
+      "\" can't be an entrypoint: it is " +
+      kind +
+      ". Export an object with methods, or a class that extends WorkerEntrypoint from \"cloudflare:workers\".",
+  );
 }
 
 function makeContext(props) {
@@ -58,145 +85,144 @@ function makeContext(props) {
   };
 }
 
-// The property that callers see: of instances what their classes define, never what is on the instance itself or on
-// Object.prototype; of plain objects their own.
+// Of instances callers see what their classes define: never what is on the instance itself, which would show private
+// state that was only forgotten to be made private, and nothing of `base` or Object.prototype.
 function visibleOfInstance(instance, name, base) {
-  for (let proto = ReflectGetPrototypeOf(instance); proto !== null && proto !== base && proto !== ObjectPrototype; ) {
-    if (ReflectGetOwnPropertyDescriptor(proto, name) !== undefined) return instance[name];
-    proto = ReflectGetPrototypeOf(proto);
+  if (ObjectHasOwn(instance, name)) throw notImplemented(name);
+  for (let it = ReflectGetPrototypeOf(instance); it !== null && it !== base && it !== ObjectPrototype; ) {
+    if (ObjectHasOwn(it, name)) return instance[name];
+    it = ReflectGetPrototypeOf(it);
   }
   throw notImplemented(name);
 }
 
-function isRpcTarget(value) {
-  for (let proto = ReflectGetPrototypeOf(value); proto !== null; proto = ReflectGetPrototypeOf(proto)) {
-    if (proto === RpcTargetPrototype) return true;
-  }
-  return false;
-}
-
+// Of plain objects and functions callers see their own properties. Instances of other classes show nothing.
 function visible(value, name) {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) throw notImplemented(name);
-  if (isRpcTarget(value)) {
+  if (inherits(value, RpcTargetPrototype)) {
     if (name === "dup" || name === "constructor") throw reserved(name);
     return visibleOfInstance(value, name, RpcTargetPrototype);
+  }
+  if (typeof value !== "function") {
+    const prototype = ReflectGetPrototypeOf(value);
+    if (prototype !== ObjectPrototype && prototype !== null) throw notImplemented(name);
   }
   if (!ObjectHasOwn(value, name)) throw notImplemented(name);
   return value[name];
 }
 
-const reserved = (name) =>
-  new TypeErrorConstructor(`'${name}' is a reserved method and cannot be called over RPC.`);
+// `reply` is [invocation, isJson, bytesMax, depthMax].
+function invoke(namespace, entrypoint, path, isGet, args, props, reply) {
+  const call = {
+    __proto__: null,
+    path,
+    isGet,
+    args,
+    reply,
+    context: makeContext(props),
+    isClass: false,
+    receiver: undefined,
+    depth: 1, // names of the path that have been followed
+  };
+  try {
+    advance(call, begin(call, namespace, entrypoint));
+  } catch (error) {
+    fail(call, error);
+  }
+}
 
-const wrongArity = (name) =>
-  new TypeErrorConstructor(
-    `Attempted to call RPC function "${name}" with the wrong number of arguments. When calling a top-level handler ` +
-      "function that is not declared as part of a class, you must always send exactly one argument. In order to " +
-      "support variable numbers of arguments, the server must use class-based syntax (extending WorkerEntrypoint) " +
-      "instead.",
-  );
-
-const tooManyParameters = (name) =>
-  new TypeErrorConstructor(
-    `Cannot call handler function "${name}" over RPC because it has the wrong number of arguments. A simple function ` +
-      "handler can only be called over RPC if it has exactly the arguments (arg, env, ctx), where only the first " +
-      "argument comes from the client. To support multi-argument RPC functions, use class-based syntax (extending " +
-      "WorkerEntrypoint) instead.",
-  );
-
-async function perform(namespace, entrypoint, path, isGet, args, props) {
+// The value under the first name of the path.
+function begin(call, namespace, entrypoint) {
+  const { path, context } = call;
   const exported = findEntrypoint(namespace, entrypoint);
-  const context = makeContext(props);
-  const isClass = typeof exported === "function";
   if (path.length === 0) {
-    throw new TypeErrorConstructor(`The entrypoint "${entrypoint}" is not a function: name the method to call.`);
+    throw new TypeErrorConstructor('The entrypoint "' + entrypoint + '" is not a function: name the method to call.');
+  }
+  if (path.length > PATH_LENGTH_MAX) {
+    throw new TypeErrorConstructor("RPC pipelined property path is too deep (max " + PATH_LENGTH_MAX + ").");
   }
   const name = path[0];
   if (reservedMethods[name] === true) throw reserved(name);
-  let receiver = isClass ? ReflectConstruct(exported, twoArguments(context, env)) : exported;
-  let value = isClass
-    ? visibleOfInstance(receiver, name, WorkerEntrypointPrototype)
-    : visible(receiver, name);
-  for (let depth = 1; depth < path.length; depth++) {
-    receiver = await value;
-    value = visible(receiver, path[depth]);
+  if (typeof exported === "function") {
+    call.isClass = true;
+    call.receiver = ReflectConstruct(exported, listOfTwo(context, env));
+    return visibleOfInstance(call.receiver, name, WorkerEntrypointPrototype);
   }
-  if (isGet) return value;
-  const last = path[path.length - 1];
-  if (typeof value !== "function") throw new TypeErrorConstructor(`"${last}" is not a function.`);
-  if (isClass || path.length > 1) return ReflectApply(value, receiver, args);
-  if (args.length !== 1) throw wrongArity(name);
-  if (ownData(value, "length") > 3) throw tooManyParameters(name);
+  call.receiver = exported;
+  if (inherits(exported, RpcTargetPrototype)) return visible(exported, name);
+  if (!ObjectHasOwn(exported, name)) throw notImplemented(name);
+  return exported[name];
+}
+
+// `value` is what the path means as far as it has been followed.
+function advance(call, value) {
+  if (call.depth < call.path.length) return settle(value, step, fail, call);
+  settle(call.isGet ? value : apply(call, value), finish, fail, call);
+}
+
+function step(call, receiver) {
+  try {
+    call.receiver = receiver;
+    const value = visible(receiver, call.path[call.depth]);
+    call.depth++;
+    advance(call, value);
+  } catch (error) {
+    fail(call, error);
+  }
+}
+
+function apply(call, value) {
+  const { path, args, receiver } = call;
+  if (typeof value !== "function") {
+    throw new TypeErrorConstructor('"' + ArrayPrototypeJoin(path, ".") + '" is not a function.');
+  }
+  if (call.isClass || path.length > 1) return ReflectApply(value, receiver, args);
+  if (ownData(value, "length") > 3) throw tooManyParameters(path[0]);
+  if (args.length !== 1) throw wrongArity(path[0]);
   const handlerArguments = newList();
   handlerArguments[0] = args[0];
   handlerArguments[1] = env;
-  handlerArguments[2] = context;
+  handlerArguments[2] = call.context;
   return ReflectApply(value, receiver, handlerArguments);
 }
 
-function twoArguments(first, second) {
-  const list = newList();
-  list[0] = first;
-  list[1] = second;
-  return list;
-}
-
-// `reply` is [invocation, json, bytesMax, depthMax].
-async function invoke(namespace, entrypoint, path, isGet, args, props, reply) {
-  let value;
-  try {
-    value = await perform(namespace, entrypoint, path, isGet, args, props);
-  } catch (error) {
-    host.finishThrown(reply[0], error);
-    return;
-  }
+function finish({ reply }, value) {
   host.finish(reply[0], reply[1], reply[2], reply[3], value);
 }
 
-// A host operation is done: a timer is due, or a fetch was refused for `reason`.
-function settle(operation, reason) {
-  const callback = waiting[operation];
-  if (callback === undefined) return;
-  delete waiting[operation];
-  try {
-    callback(reason);
-  } catch (error) {
-    host.log(4, `Uncaught ${inspect(error)}`);
-  }
+function fail({ reply }, error) {
+  host.finishThrown(reply[0], error);
 }
-
-function setLoading(value) {
-  loading = value;
-}
-
-const commonJsCache = ObjectCreate(null);
 
 const hooks = {
   __proto__: null,
   invoke,
-  settle,
+  settle: settleOperation,
+  forget: forgetOperation,
   setLoading,
   fillEnv,
-  describe,
-  reportRejection,
+  inspect: (value) => inspect(value),
+  reportUncaught,
+  requireCommonJs,
   mapEntries,
   setValues,
   regexpParts,
-  dateValue: (date) => DatePrototypeGetTime(date),
+  dateValue,
   unbox,
+  box,
   bigintText,
   bigint,
+  newMap,
   mapFill,
+  newSet,
   setFill,
-  create,
-  regexp,
-  view,
-  viewParts,
-  domException,
-  errorFill,
-  errorParts,
+  newRegExp,
+  newDataView,
+  viewWindow,
+  newDOMException,
+  errorPrototype,
+  stacks,
   samples,
-  commonJsCache,
   workersModuleSource,
   workersModuleExports,
 };

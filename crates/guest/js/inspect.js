@@ -514,8 +514,10 @@ function inspectErrorText(error, part, header) {
 
 function inspectStack(error) {
   let stack = ownData(error, "stack");
-  if (stack === undefined && ErrorPrototypeGetStack !== undefined) stack = ErrorPrototypeGetStack(error);
+  if (stack === undefined) stack = stackFrames(error);
   if (typeof stack !== "string") return "";
+  // Some stacks are properties that the engine has set.
+  if (StringPrototypeIndexOf(stack, "(coracle:prelude:") !== -1) stack = host.cleanStack(stack);
   return stack[stack.length - 1] === "\n" ? StringPrototypeSlice(stack, 0, -1) : stack;
 }
 

@@ -1,9 +1,8 @@
 // The intrinsics that the prelude uses, captured before user code runs.
 //
 // Owns: one constant for each intrinsic, named as in Node's primordials (`StringPrototypeSlice(text, 1)`
-// is `text.slice(1)`), and the removal of the one intrinsic that would hand our functions to user code.
-// Must never: look anything up after set-up, change what user code may see beyond that removal, or be
-// exposed.
+// is `text.slice(1)`).
+// Must never: look anything up after set-up, change what user code may see, or be exposed.
 //
 // The rest of the prelude calls a built-in only through these, because user code may replace every
 // property of every prototype. That also forbids what calls a replaceable method unseen: for-of, spread
@@ -12,21 +11,27 @@
 // reading an absent property of an object that inherits, regular expressions other than through
 // `RegExpPrototypeExec`, and String methods that ask their argument for a Symbol method (split, replace,
 // match). Template literals with substitutions are out too: QuickJS makes them a call of whatever
-// String.prototype.concat is (write `"" + value`). `PromisePrototypeThen` and `await` still read
-// `constructor` from the promise that they are given.
+// String.prototype.concat is (write `"" + value`, or StringConstructor(value) for what may be an object).
+// Nothing is awaited or returned from an async function but by `settle` of promises.js, and `globalThis`
+// is a property like any other: use globalObject.
 
 // Bound `call` is native all the way: half the cost of a closure over Reflect.apply in QuickJS.
 const uncurry = Function.prototype.bind.bind(Function.prototype.call);
 const uncurryGetter = (object, key) => uncurry(Reflect.getOwnPropertyDescriptor(object, key).get);
 
+const globalObject = globalThis;
+
 const {
   apply: ReflectApply,
   construct: ReflectConstruct,
+  defineProperty: ReflectDefineProperty,
+  deleteProperty: ReflectDeleteProperty,
   getOwnPropertyDescriptor: ReflectGetOwnPropertyDescriptor,
   getPrototypeOf: ReflectGetPrototypeOf,
   ownKeys: ReflectOwnKeys,
 } = Reflect;
 
+const ObjectConstructor = Object;
 const {
   create: ObjectCreate,
   defineProperty: ObjectDefineProperty,
@@ -42,6 +47,7 @@ const FunctionPrototypeToString = uncurry(Function.prototype.toString);
 const ArrayIsArray = Array.isArray;
 const ArrayPrototypeJoin = uncurry(Array.prototype.join); // of strings only
 
+const StringConstructor = String;
 const StringPrototypeIndexOf = uncurry(String.prototype.indexOf);
 const StringPrototypePadEnd = uncurry(String.prototype.padEnd);
 const StringPrototypePadStart = uncurry(String.prototype.padStart);
@@ -52,7 +58,10 @@ const StringPrototypeValueOf = uncurry(String.prototype.valueOf);
 
 const NumberParseFloat = Number.parseFloat;
 const NumberParseInt = Number.parseInt;
+const NumberPrototypeToString = uncurry(Number.prototype.toString);
 const NumberPrototypeValueOf = uncurry(Number.prototype.valueOf);
+const BigIntConstructor = BigInt;
+const BigIntPrototypeToString = uncurry(BigInt.prototype.toString);
 const BigIntPrototypeValueOf = uncurry(BigInt.prototype.valueOf);
 const BooleanPrototypeValueOf = uncurry(Boolean.prototype.valueOf);
 
@@ -67,12 +76,16 @@ const JSONStringify = JSON.stringify;
 const MapConstructor = Map;
 const MapPrototypeDelete = uncurry(Map.prototype.delete);
 const MapPrototypeEntries = uncurry(Map.prototype.entries);
+const MapPrototypeForEach = uncurry(Map.prototype.forEach);
 const MapPrototypeGet = uncurry(Map.prototype.get);
 const MapPrototypeGetSize = uncurryGetter(Map.prototype, "size");
 const MapPrototypeHas = uncurry(Map.prototype.has);
 const MapPrototypeSet = uncurry(Map.prototype.set);
 const MapIteratorPrototypeNext = uncurry(new Map().entries().next);
 
+const SetConstructor = Set;
+const SetPrototypeAdd = uncurry(Set.prototype.add);
+const SetPrototypeForEach = uncurry(Set.prototype.forEach);
 const SetPrototypeGetSize = uncurryGetter(Set.prototype, "size");
 const SetPrototypeValues = uncurry(Set.prototype.values);
 const SetIteratorPrototypeNext = uncurry(new Set().values().next);
@@ -81,6 +94,7 @@ const DateNow = Date.now;
 const DatePrototypeGetTime = uncurry(Date.prototype.getTime);
 const DatePrototypeToISOString = uncurry(Date.prototype.toISOString);
 
+const RegExpConstructor = RegExp;
 const RegExpPrototypeExec = uncurry(RegExp.prototype.exec);
 const RegExpPrototypeGetDotAll = uncurryGetter(RegExp.prototype, "dotAll");
 const RegExpPrototypeGetGlobal = uncurryGetter(RegExp.prototype, "global");
@@ -93,6 +107,8 @@ const RegExpPrototypeGetUnicode = uncurryGetter(RegExp.prototype, "unicode");
 const RegExpPrototypeGetUnicodeSets = uncurryGetter(RegExp.prototype, "unicodeSets");
 
 const ErrorConstructor = Error;
+const ErrorPrototype = Error.prototype;
+const EvalErrorConstructor = EvalError;
 const TypeErrorConstructor = TypeError;
 // An accessor in QuickJS-ng; V8 gives each error a property of its own instead.
 const ErrorPrototypeGetStack = ObjectHasOwn(Error.prototype, "stack")
@@ -107,13 +123,16 @@ const TypedArrayPrototypeGetLength = uncurryGetter(TypedArrayPrototype, "length"
 const TypedArrayPrototypeGetToStringTag = uncurryGetter(TypedArrayPrototype, SymbolToStringTag);
 const Uint8ArrayConstructor = Uint8Array;
 const ArrayBufferPrototypeGetByteLength = uncurryGetter(ArrayBuffer.prototype, "byteLength");
+const ArrayBufferPrototypeGetDetached = uncurryGetter(ArrayBuffer.prototype, "detached");
+const ArrayBufferPrototypeTransfer = uncurry(ArrayBuffer.prototype.transfer);
+const DataViewConstructor = DataView;
 const DataViewPrototypeGetBuffer = uncurryGetter(DataView.prototype, "buffer");
 const DataViewPrototypeGetByteLength = uncurryGetter(DataView.prototype, "byteLength");
 const DataViewPrototypeGetByteOffset = uncurryGetter(DataView.prototype, "byteOffset");
 
 const PromiseConstructor = Promise;
-const PromisePrototypeThen = uncurry(Promise.prototype.then);
-const queueMicrotask = globalThis.queueMicrotask;
+const PromisePrototype = Promise.prototype;
+const PromiseReject = Promise.reject.bind(Promise);
 
 // A list that inherits nothing: `list[list.length] = x` can reach no setter of the user's. It has no
 // methods either; join it with ArrayPrototypeJoin.
@@ -125,17 +144,9 @@ function ownData(object, key) {
   return property !== undefined && ObjectHasOwn(property, "value") ? property.value : undefined;
 }
 
-// QuickJS-ng gives `Error.prepareStackTrace` a call site for every frame, and `getFunction` returns the
-// function even where it is strict: in any callback from the prelude, user code could pick up the
-// prelude's own functions. Call sites keep their other methods, which return only text and numbers.
-// (V8's can't be deleted, and returns no strict functions.)
-{
-  Error.prepareStackTrace = (_error, sites) => sites;
-  const sites = new Error().stack;
-  Error.prepareStackTrace = undefined;
-  const site = ArrayIsArray(sites) ? sites[0] : undefined;
-  if (site?.getFunction !== undefined) {
-    const isDeleted = Reflect.deleteProperty(ReflectGetPrototypeOf(site), "getFunction");
-    if (!isDeleted && site.getFunction() !== undefined) throw new Error("call sites give functions away");
-  }
+function listOfTwo(first, second) {
+  const list = newList();
+  list[0] = first;
+  list[1] = second;
+  return list;
 }

@@ -1,23 +1,13 @@
-
-// Intrinsics that only the files from here on use; see primordials.js.
-const BigIntFunction = BigInt;
-const BigIntPrototypeToString = uncurry(BigInt.prototype.toString);
-const MapPrototypeForEach = uncurry(Map.prototype.forEach);
-const NumberPrototypeToString = uncurry(Number.prototype.toString);
-const ObjectFunction = Object;
-const PromiseReject = Promise.reject.bind(Promise);
-const PromiseResolve = Promise.resolve.bind(Promise);
-const RegExpConstructor = RegExp;
-const SetConstructor = Set;
-const SetPrototypeAdd = uncurry(Set.prototype.add);
-const SetPrototypeForEach = uncurry(Set.prototype.forEach);
-
 // Module scope: what Workers allow only inside a handler is refused while the modules are evaluated.
 //
-// Owns: whether the modules are being evaluated, and the refusal. This is what makes a loaded isolate's memory
-// independent of the time and the network at which it was loaded.
+// Owns: whether the modules are being evaluated, the refusal, and what waits for the host. The refusal is
+// what makes a loaded isolate's memory independent of the time and the network at which it was loaded.
 
 let loading = false;
+
+function setLoading(value) {
+  loading = value;
+}
 
 function refuseInModuleScope() {
   if (loading) {
@@ -31,7 +21,7 @@ function refuseInModuleScope() {
 
 // Defines a global as the web platform does: writable, configurable, not enumerable.
 function defineGlobal(name, value) {
-  ObjectDefineProperty(globalThis, name, {
+  ObjectDefineProperty(globalObject, name, {
     __proto__: null,
     value,
     writable: true,
@@ -40,5 +30,31 @@ function defineGlobal(name, value) {
   });
 }
 
-// The host's promises: what waits for an operation of the host's, by the operation's id.
+// What waits for a host operation, by the operation's id: { run(answer), timer }, with a null prototype.
+// `timer` is the id of the timer that waits, or 0.
 const waiting = ObjectCreate(null);
+
+// A host operation is done.
+function settleOperation(operation, answer) {
+  const waiter = waiting[operation];
+  if (waiter === undefined) return;
+  delete waiting[operation];
+  try {
+    waiter.run(answer);
+  } catch (error) {
+    reportUncaught(error, false);
+  }
+}
+
+// A host operation will not be done: the invocation that started it is over.
+function forgetOperation(operation) {
+  const waiter = waiting[operation];
+  if (waiter === undefined) return;
+  delete waiting[operation];
+  if (waiter.timer !== 0) delete timerOperations[waiter.timer];
+}
+
+// An error that nobody handles.
+function reportUncaught(error, inPromise) {
+  host.log(CONSOLE_ERROR, (inPromise ? "Uncaught (in promise) " : "Uncaught ") + inspect(error));
+}

@@ -1,12 +1,12 @@
-
 // setTimeout, setInterval and their clear functions.
 //
 // Owns: which callback belongs to which timer. The host keeps the time: a timer is a host operation that it settles.
 // Must never: run a callback that was cleared, or evaluate a string.
 
+// A timer's public id to the host operation that it waits for now; an interval's changes with every round.
+const timerOperations = ObjectCreate(null);
+
 {
-  // A timer's public id to the host operation that it waits for now; an interval's changes with every round.
-  const operations = ObjectCreate(null);
   let nextId = 1;
 
   const milliseconds = (delay) => {
@@ -17,28 +17,34 @@
 
   const start = (id, callback, delay, args, repeat) => {
     const operation = host.startTimer(delay);
-    operations[id] = operation;
-    waiting[operation] = () => {
-      delete operations[id];
-      if (repeat) start(id, callback, delay, args, true);
-      ReflectApply(callback, globalThis, args);
+    timerOperations[id] = operation;
+    waiting[operation] = {
+      __proto__: null,
+      timer: id,
+      run() {
+        delete timerOperations[id];
+        if (repeat) start(id, callback, delay, args, true);
+        ReflectApply(callback, globalObject, args);
+      },
     };
   };
 
   const set = (name, callback, delay, args, repeat) => {
     refuseInModuleScope();
     if (typeof callback !== "function") {
-      throw new TypeErrorConstructor(`Failed to execute '${name}': parameter 1 is not of type 'Function'.`);
+      throw new TypeErrorConstructor("Failed to execute '" + name + "': parameter 1 is not of type 'Function'.");
     }
+    const time = milliseconds(delay);
     const id = nextId++;
-    start(id, callback, milliseconds(delay), args, repeat);
+    start(id, callback, time, args, repeat);
     return id;
   };
 
   const clear = (id) => {
-    const operation = operations[id];
+    if (typeof id !== "number") return;
+    const operation = timerOperations[id];
     if (operation === undefined) return;
-    delete operations[id];
+    delete timerOperations[id];
     delete waiting[operation];
     host.cancel(operation);
   };
@@ -51,10 +57,10 @@
       return set("setInterval", callback, delay, args, true);
     },
     clearTimeout(id) {
-      if (typeof id === "number") clear(id);
+      clear(id);
     },
     clearInterval(id) {
-      if (typeof id === "number") clear(id);
+      clear(id);
     },
   };
   defineGlobal("setTimeout", functions.setTimeout);

@@ -1,10 +1,11 @@
-
 // Small globals of the web platform: console, structuredClone, Math.random, crypto's randomness, and a fetch that
 // asks the host.
 //
 // Must never: hand out `host` or a function of it.
 
 defineGlobal("console", makeConsole(host.log));
+// There is no second thread to share it with.
+ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
 
 if (typeof DOMException !== "function") {
   // The older engine has none.
@@ -15,7 +16,7 @@ if (typeof DOMException !== "function") {
       #name;
       constructor(message = "", name = "Error") {
         super(message);
-        this.#name = `${name}`;
+        this.#name = StringConstructor(name);
       }
       get name() {
         return this.#name;
@@ -28,13 +29,44 @@ if (typeof DOMException !== "function") {
 }
 const DOMExceptionConstructor = DOMException;
 
+function newDOMException(message, name) {
+  const exception = new DOMExceptionConstructor(message, name);
+  const frames = ownData(exception, "stack");
+  if (typeof frames === "string") {
+    ObjectDefineProperty(exception, "stack", { __proto__: null, value: host.cleanStack(frames) });
+  }
+  return exception;
+}
+
 {
-  const clone = host.clone;
-  const random = host.random;
-  const fillRandom = host.fillRandom;
+  const { clone, fillRandom, random } = host;
+
+  // The buffers that structuredClone is to detach.
+  const transferred = (options) => {
+    const buffers = newList();
+    const list = options === undefined || options === null ? undefined : options.transfer;
+    if (list === undefined) return buffers;
+    if (!ArrayIsArray(list)) throw new TypeErrorConstructor("structuredClone: transfer is not an array.");
+    for (let index = 0; index < list.length; index++) {
+      const buffer = list[index];
+      let isDetached = true;
+      try {
+        isDetached = ArrayBufferPrototypeGetDetached(buffer);
+      } catch {
+        // Not an ArrayBuffer.
+      }
+      if (isDetached) throw newDOMException("A value in transfer can't be transferred.", "DataCloneError");
+      buffers[buffers.length] = buffer;
+    }
+    return buffers;
+  };
+
   const functions = {
-    structuredClone(value) {
-      return clone(value);
+    structuredClone(value, options) {
+      const buffers = transferred(options);
+      const copy = clone(value);
+      for (let index = 0; index < buffers.length; index++) ArrayBufferPrototypeTransfer(buffers[index]);
+      return copy;
     },
     random() {
       return random();
@@ -43,33 +75,37 @@ const DOMExceptionConstructor = DOMException;
       let url;
       try {
         refuseInModuleScope();
-        url = `${typeof resource === "object" && resource !== null ? resource.url ?? resource : resource}`;
+        url = typeof resource === "symbol" ? "" + resource : StringConstructor(resource);
       } catch (error) {
         return PromiseReject(error);
       }
       return new PromiseConstructor((_resolve, reject) => {
-        waiting[host.startFetch(url)] = (reason) => reject(new ErrorConstructor(reason));
+        waiting[host.startFetch(url)] = {
+          __proto__: null,
+          timer: 0,
+          run(reason) {
+            reject(new ErrorConstructor(reason));
+          },
+        };
       });
     },
     getRandomValues(array) {
       refuseInModuleScope();
       const kind = TypedArrayPrototypeGetToStringTag(array);
       if (kind === undefined || StringPrototypeStartsWith(kind, "Float")) {
-        throw new DOMExceptionConstructor("The array must be an integer typed array.", "TypeMismatchError");
+        throw newDOMException("The array must be an integer typed array.", "TypeMismatchError");
       }
       const length = TypedArrayPrototypeGetByteLength(array);
       if (length > 65536) {
-        throw new DOMExceptionConstructor(`getRandomValues fills at most 65536 bytes, not ${length}.`, "QuotaExceededError");
+        throw newDOMException("getRandomValues fills at most 65536 bytes, not " + length + ".", "QuotaExceededError");
       }
-      fillRandom(
-        new Uint8ArrayConstructor(TypedArrayPrototypeGetBuffer(array), TypedArrayPrototypeGetByteOffset(array), length),
-      );
+      fillRandom(TypedArrayPrototypeGetBuffer(array), TypedArrayPrototypeGetByteOffset(array), length);
       return array;
     },
     randomUUID() {
       refuseInModuleScope();
       const bytes = new Uint8ArrayConstructor(16);
-      fillRandom(bytes);
+      fillRandom(TypedArrayPrototypeGetBuffer(bytes), 0, 16);
       bytes[6] = (bytes[6] & 0x0f) | 0x40;
       bytes[8] = (bytes[8] & 0x3f) | 0x80;
       let text = "";
@@ -90,9 +126,7 @@ const DOMExceptionConstructor = DOMException;
     enumerable: false,
     configurable: true,
   });
-  defineGlobal("crypto", {
-    getRandomValues: functions.getRandomValues,
-    randomUUID: functions.randomUUID,
-    [SymbolToStringTag]: "Crypto",
-  });
+  const crypto = { getRandomValues: functions.getRandomValues, randomUUID: functions.randomUUID };
+  ObjectDefineProperty(crypto, SymbolToStringTag, { __proto__: null, value: "Crypto", configurable: true });
+  defineGlobal("crypto", crypto);
 }

@@ -1,30 +1,32 @@
-
 // The module "cloudflare:workers": base classes that mark what can be called, and `env`.
 //
 // Owns: the env object, which is one and the same in the module and in every handler's arguments.
 
 class WorkerEntrypoint {
   constructor(ctx, env) {
-    this.ctx = ctx;
-    this.env = env;
+    // Defined, not set: a class may have accessors of these names.
+    ObjectDefineProperty(this, "ctx", dataProperty(ctx));
+    ObjectDefineProperty(this, "env", dataProperty(env));
   }
 }
 
 class RpcTarget {}
+
+const dataProperty = (value) => ({ __proto__: null, value, writable: true, enumerable: true, configurable: true });
 
 const env = {};
 const WorkerEntrypointPrototype = WorkerEntrypoint.prototype;
 const RpcTargetPrototype = RpcTarget.prototype;
 
 // Evaluated once, before the snapshot. `import.meta` of that module is its own.
-const workersModuleSource = `
-const { WorkerEntrypoint, RpcTarget, env, waitUntil } = import.meta.exports;
-export { WorkerEntrypoint, RpcTarget, env, waitUntil };
-`;
+const workersModuleSource =
+  "const { WorkerEntrypoint, RpcTarget, env, waitUntil } = import.meta.exports;\n" +
+  "export { WorkerEntrypoint, RpcTarget, env, waitUntil };\n";
 
+// The isolate runs what is pending as long as it lives; what is left to do is to say so where it fails.
 function waitUntil(promise) {
-  // Handled, so that a rejection is not reported twice. The isolate runs what is pending as long as it lives.
-  PromisePrototypeThen(PromiseResolve(promise), undefined, (reason) => reportRejection(reason));
+  const ignore = () => {};
+  settle(promise, ignore, (_state, error) => reportUncaught(error, true), undefined);
 }
 
 const workersModuleExports = { WorkerEntrypoint, RpcTarget, env, waitUntil };
@@ -33,17 +35,6 @@ function fillEnv(bindings) {
   if (bindings === undefined) return;
   const names = ObjectKeys(bindings);
   for (let index = 0; index < names.length; index++) {
-    const name = names[index];
-    ObjectDefineProperty(env, name, {
-      __proto__: null,
-      value: bindings[name],
-      writable: true,
-      enumerable: true,
-      configurable: true,
-    });
+    ObjectDefineProperty(env, names[index], dataProperty(bindings[names[index]]));
   }
-}
-
-function reportRejection(reason) {
-  host.log(4, `Uncaught (in promise) ${inspect(reason)}`);
 }

@@ -1,16 +1,22 @@
 //! Bytes to JavaScript values, by `schema/value.md`.
 //!
-//! The bytes come from a client through the host, which has not looked into them: everything is checked here. Objects
-//! are built with define, never with set, so that no setter or prototype of the worker's takes part.
+//! What the bytes may be is decided by `coracle_value`'s walk, the same that the host and every Rust client use; this
+//! builds what the walk finds. The bytes come from a client through the host, which has not looked into them. Objects
+//! are built with define, never with set, so that no setter or prototype of the worker's takes part, and nothing
+//! recurses by their nesting.
 
 use crate::{
-    encode,
-    engine::js::{self, Ctx, Error, Object, Result, Value, qjs},
+    engine::js::{Array, Ctx, Error, Object, Result, Value},
+    json,
+    raw::{self, Enumerable, Key},
     state,
 };
 use coracle_abi::{Encoded, Form};
-use coracle_value::tag;
-use minicbor::{Decoder, data::Type};
+use coracle_value::{
+    Bounds,
+    sink::{Chunks, Container, Field, Leaf, Primitive, Sink, TextBytes},
+    walk,
+};
 
 /// Why bytes did not become a value.
 pub(crate) enum DecodeError {
@@ -18,7 +24,7 @@ pub(crate) enum DecodeError {
     TooDeep,
     /// Not what `schema/value.md` describes; the text is for the client.
     Malformed(String),
-    /// The engine threw: out of memory, or JSON that does not parse.
+    /// The engine threw: out of memory, or a pattern that is none.
     Threw(Error),
 }
 
@@ -28,9 +34,22 @@ impl From<Error> for DecodeError {
     }
 }
 
-impl From<minicbor::decode::Error> for DecodeError {
-    fn from(error: minicbor::decode::Error) -> Self {
-        Self::Malformed(format!("the value is not well-formed CBOR: {error}"))
+impl From<coracle_value::DecodeError> for DecodeError {
+    fn from(error: coracle_value::DecodeError) -> Self {
+        match error {
+            coracle_value::DecodeError::DepthExceeded { .. } => Self::TooDeep,
+            other => Self::Malformed(other.to_string()),
+        }
+    }
+}
+
+impl DecodeError {
+    /// Says what it was that did not become a value.
+    pub(crate) fn in_context(self, what: &str) -> Self {
+        match self {
+            Self::Malformed(text) => Self::Malformed(format!("{what} can't be decoded: {text}")),
+            other => other,
+        }
     }
 }
 
@@ -44,603 +63,422 @@ pub(crate) fn value<'js>(
 ) -> Outcome<Value<'js>> {
     match encoded.form {
         Form::Undefined => Ok(Value::new_undefined(ctx.clone())),
-        Form::Json => Ok(ctx.json_parse(&encoded.bytes[..])?),
-        Form::Cbor => {
-            let mut decoding = Decoding {
-                ctx,
-                input: Decoder::new(encoded.bytes),
-                shared: Vec::new(),
-                depth_max,
-            };
-            let value = decoding.item(0, None)?;
-            if decoding.input.position() != encoded.bytes.len() {
-                return Err(DecodeError::Malformed(format!(
-                    "bytes are left after the value, at {}",
-                    decoding.input.position()
-                )));
-            }
-            Ok(value)
-        }
+        Form::Json => json::parse(ctx, encoded.bytes, depth_max),
+        Form::Cbor => cbor(ctx, encoded.bytes, depth_max),
     }
 }
 
-/// A JavaScript string from UTF-8 or WTF-8.
-pub(crate) fn string<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Value<'js> {
-    // SAFETY: the engine copies `bytes` and answers with an owned value.
-    unsafe {
-        let raw = qjs::JS_NewStringLen(
-            ctx.as_raw().as_ptr(),
-            bytes.as_ptr().cast(),
-            bytes.len() as _,
-        );
-        Value::from_raw(ctx.clone(), raw)
-    }
-}
-
-/// An array of `values`.
-pub(crate) fn array<'js>(ctx: &Ctx<'js>, values: Vec<Value<'js>>) -> Value<'js> {
-    // The engine takes the references over.
-    let raw: Vec<qjs::JSValue> = values.iter().map(Value::as_raw).collect();
-    std::mem::forget(values);
-    // SAFETY: `raw` holds owned references, of which the call takes possession.
-    unsafe {
-        let array = qjs::JS_NewArrayFrom(ctx.as_raw().as_ptr(), raw.len() as _, raw.as_ptr());
-        Value::from_raw(ctx.clone(), array)
-    }
-}
-
-/// Evaluates a script of ours under `name`, outside of any module.
-pub(crate) fn eval_script<'js>(
-    ctx: &Ctx<'js>,
-    name: &str,
-    source: impl Into<Vec<u8>>,
-) -> Result<Value<'js>> {
-    let mut source: Vec<u8> = source.into();
-    let length = source.len();
-    source.push(0);
-    let name = std::ffi::CString::new(name)?;
-    // SAFETY: both strings end in NUL and outlive the call, which answers with an owned value.
-    let value = unsafe {
-        let flags = qjs::JS_EVAL_TYPE_GLOBAL;
-        let raw = qjs::JS_Eval(
-            ctx.as_raw().as_ptr(),
-            source.as_ptr().cast(),
-            length as _,
-            name.as_ptr(),
-            flags as _,
-        );
-        Value::from_raw(ctx.clone(), raw)
+/// Decodes CBOR.
+pub(crate) fn cbor<'js>(ctx: &Ctx<'js>, bytes: &[u8], depth_max: usize) -> Outcome<Value<'js>> {
+    let bounds = Bounds {
+        depth_max,
+        // The host has judged the size by the limit that holds for the call.
+        bytes_max: usize::MAX,
+        externals: 0,
     };
-    checked(value)
-}
-
-/// Turns the engine's exception marker into an error.
-pub(crate) fn checked(value: Value<'_>) -> Result<Value<'_>> {
-    if value.is_exception() {
-        Err(Error::Exception)
-    } else {
-        Ok(value)
-    }
-}
-
-/// Defines an own data property, writable, enumerable and configurable.
-pub(crate) fn define<'js>(object: &Value<'js>, key: &[u8], value: Value<'js>) -> Result<()> {
-    let ctx = object.ctx();
-    let raw_ctx = ctx.as_raw().as_ptr();
-    // SAFETY: the atom is freed after its last use; the call takes the reference of `value` over.
-    let outcome = unsafe {
-        let atom = qjs::JS_NewAtomLen(raw_ctx, key.as_ptr().cast(), key.len() as _);
-        let raw = value.as_raw();
-        std::mem::forget(value);
-        let outcome = qjs::JS_DefinePropertyValue(
-            raw_ctx,
-            object.as_raw(),
-            atom,
-            raw,
-            qjs::JS_PROP_C_W_E as _,
-        );
-        qjs::JS_FreeAtom(raw_ctx, atom);
-        outcome
+    let mut builder = Builder {
+        ctx,
+        open: Vec::new(),
+        shared: Vec::new(),
+        shared_next: false,
+        finished: Value::new_undefined(ctx.clone()),
+        failed: None,
     };
-    if outcome < 0 {
-        Err(Error::Exception)
-    } else {
-        Ok(())
+    walk(bytes, &bounds, &mut builder)?;
+    match builder.failed {
+        Some(error) => Err(error.into()),
+        None => Ok(builder.finished),
     }
 }
 
-/// `structuredClone`: through the codec, so that both agree.
-pub(crate) fn structured_clone<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
-    let bytes = match encode::cbor(&ctx, &value, usize::MAX, STRUCTURED_CLONE_DEPTH_MAX) {
-        Ok(bytes) => bytes,
-        Err(encode::EncodeError::TooDeep | encode::EncodeError::TooLarge(_)) => {
-            return Err(js::Exception::throw_range(
-                &ctx,
-                "the value is nested too deeply to be cloned",
-            ));
-        }
-        Err(encode::EncodeError::Threw(error)) => return Err(error),
-    };
-    let encoded = Encoded {
-        form: Form::Cbor,
-        bytes: bytes[..].into(),
-    };
-    value_or_throw(
-        &ctx,
-        self::value(&ctx, &encoded, STRUCTURED_CLONE_DEPTH_MAX),
-    )
+struct Builder<'c, 'js> {
+    ctx: &'c Ctx<'js>,
+    open: Vec<Open<'js>>,
+    /// The shared objects by number.
+    shared: Vec<Value<'js>>,
+    shared_next: bool,
+    finished: Value<'js>,
+    /// The walk can't be stopped; after a failure nothing more is built.
+    failed: Option<Error>,
 }
 
-const STRUCTURED_CLONE_DEPTH_MAX: usize = 512;
-
-fn value_or_throw<'js>(ctx: &Ctx<'js>, outcome: Outcome<Value<'js>>) -> Result<Value<'js>> {
-    match outcome {
-        Ok(value) => Ok(value),
-        Err(DecodeError::Threw(error)) => Err(error),
-        Err(DecodeError::TooDeep) => Err(js::Exception::throw_range(
-            ctx,
-            "the value is nested too deeply",
-        )),
-        Err(DecodeError::Malformed(text)) => Err(js::Exception::throw_type(ctx, &text)),
-    }
+/// A container whose members are still coming.
+enum Open<'js> {
+    /// Elements are collected and become an array at once, unless the array must be there before them because it is
+    /// shared, or there are holes.
+    Array {
+        shared: Option<Value<'js>>,
+        elements: Vec<Value<'js>>,
+        holes: bool,
+    },
+    Object {
+        object: Value<'js>,
+        key: Option<Key<'js>>,
+        /// The further properties of an error, which are the error's own.
+        of_error: bool,
+    },
+    Map {
+        map: Value<'js>,
+        entries: Vec<Value<'js>>,
+    },
+    Set {
+        set: Value<'js>,
+        members: Vec<Value<'js>>,
+    },
+    Error {
+        /// Its number if it is shared.
+        slot: Option<usize>,
+        field: Field,
+        name: Value<'js>,
+        /// Once its message is there.
+        error: Option<Value<'js>>,
+    },
 }
 
-struct Decoding<'a, 'b, 'js> {
-    ctx: &'a Ctx<'js>,
-    input: Decoder<'b>,
-    /// Items under tag 28, in order of appearance; `None` while the item is not there yet.
-    shared: Vec<Option<Value<'js>>>,
-    depth_max: usize,
-}
-
-impl<'js> Decoding<'_, '_, 'js> {
-    /// Decodes one item. `slot`: where in `shared` the item must be registered before its children are decoded.
-    fn item(&mut self, depth: usize, slot: Option<usize>) -> Outcome<Value<'js>> {
-        if depth > self.depth_max {
-            return Err(DecodeError::TooDeep);
-        }
-        let ctx = self.ctx.clone();
-        Ok(match self.input.datatype()? {
-            Type::Null => {
-                self.input.null()?;
-                Value::new_null(ctx)
-            }
-            Type::Undefined => {
-                self.input.undefined()?;
-                Value::new_undefined(ctx)
-            }
-            Type::Bool => Value::new_bool(ctx, self.input.bool()?),
-            Type::U8
-            | Type::U16
-            | Type::U32
-            | Type::U64
-            | Type::I8
-            | Type::I16
-            | Type::I32
-            | Type::I64
-            | Type::Int => {
-                let int = i128::from(self.input.int()?);
-                match i32::try_from(int) {
-                    Ok(small) => Value::new_int(ctx, small),
-                    Err(_) => Value::new_number(ctx, int as f64),
-                }
-            }
-            Type::F16 | Type::F32 | Type::F64 => Value::new_number(ctx, self.input.f64()?),
-            Type::String | Type::StringIndef => self.text()?,
-            Type::Bytes | Type::BytesIndef => {
-                let bytes = self.bytes()?;
-                let buffer = self.array_buffer(&bytes)?;
-                self.register(slot, &buffer);
-                buffer
-            }
-            Type::Array | Type::ArrayIndef => self.array(depth, slot)?,
-            Type::Map | Type::MapIndef => self.object(depth, slot)?,
-            Type::Tag => self.tagged(depth, slot)?,
-            other => {
-                return Err(DecodeError::Malformed(format!(
-                    "{other} has no JavaScript value"
-                )));
-            }
-        })
+impl<'a> Sink<'a> for Builder<'_, '_> {
+    fn shared(&mut self) {
+        self.shared_next = true;
     }
 
-    fn register(&mut self, slot: Option<usize>, value: &Value<'js>) {
-        if let Some(slot) = slot {
-            self.shared[slot] = Some(value.clone());
-        }
+    fn leaf(&mut self, leaf: Leaf<'a>) {
+        self.attempt(|builder| builder.add_leaf(leaf));
     }
 
-    fn text(&mut self) -> Outcome<Value<'js>> {
-        let mut joined = String::new();
-        let mut parts = 0;
-        let mut whole = None;
-        for part in self.input.str_iter()? {
-            let part = part?;
-            parts += 1;
-            if parts == 1 {
-                whole = Some(part)
-            } else {
-                if let Some(first) = whole.take() {
-                    joined.push_str(first)
-                }
-                joined.push_str(part);
+    fn key(&mut self, text: TextBytes<'a>) {
+        self.attempt(|builder| {
+            let name = key_of(builder.ctx, text)?;
+            if let Some(Open::Object { key, .. }) = builder.open.last_mut() {
+                *key = Some(name);
             }
-        }
-        Ok(string(self.ctx, whole.unwrap_or(&joined).as_bytes()))
-    }
-
-    fn bytes(&mut self) -> Outcome<Vec<u8>> {
-        let mut joined = Vec::new();
-        for part in self.input.bytes_iter()? {
-            joined.extend_from_slice(part?);
-        }
-        Ok(joined)
-    }
-
-    fn array_buffer(&self, bytes: &[u8]) -> Outcome<Value<'js>> {
-        // SAFETY: the engine copies `bytes` and answers with an owned value.
-        let value = unsafe {
-            let raw = qjs::JS_NewArrayBufferCopy(
-                self.ctx.as_raw().as_ptr(),
-                bytes.as_ptr(),
-                bytes.len() as _,
-            );
-            Value::from_raw(self.ctx.clone(), raw)
-        };
-        Ok(checked(value)?)
-    }
-
-    /// The items of an array, until its end.
-    fn items(
-        &mut self,
-        depth: usize,
-        mut each: impl FnMut(&mut Self, Value<'js>) -> Outcome<()>,
-    ) -> Outcome<()> {
-        match self.input.array()? {
-            Some(length) => {
-                for _ in 0..length {
-                    let item = self.item(depth + 1, None)?;
-                    each(self, item)?;
-                }
-            }
-            None => {
-                while self.input.datatype()? != Type::Break {
-                    let item = self.item(depth + 1, None)?;
-                    each(self, item)?;
-                }
-                self.input.skip()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// An array. Its items are collected and become an array at once, until a hole is met or unless the array must
-    /// exist before its items because they may refer to it; from there on items are defined one by one.
-    fn array(&mut self, depth: usize, slot: Option<usize>) -> Outcome<Value<'js>> {
-        let mut collected = Vec::new();
-        let mut in_place = None;
-        if slot.is_some() {
-            let empty = array(self.ctx, Vec::new());
-            self.register(slot, &empty);
-            in_place = Some(empty);
-        }
-        let length = self.input.array()?;
-        let mut index: u32 = 0;
-        loop {
-            match length {
-                Some(length) if u64::from(index) == length => break,
-                None if self.input.datatype()? == Type::Break => {
-                    self.input.skip()?;
-                    break;
-                }
-                _ => {}
-            }
-            let hole = self.hole()?;
-            if hole && in_place.is_none() {
-                in_place = Some(checked(array(self.ctx, std::mem::take(&mut collected)))?);
-            }
-            if !hole {
-                let item = self.item(depth + 1, None)?;
-                match &in_place {
-                    Some(array) => self.define_index(array, index, item)?,
-                    None => collected.push(item),
-                }
-            }
-            index = index
-                .checked_add(1)
-                .ok_or_else(|| DecodeError::Malformed("the array is too long".into()))?;
-        }
-        let Some(array) = in_place else {
-            return Ok(checked(array(self.ctx, collected))?);
-        };
-        // SAFETY: `array` is an array; this sets its length, for holes at its end.
-        if unsafe {
-            qjs::JS_SetLength(self.ctx.as_raw().as_ptr(), array.as_raw(), i64::from(index))
-        } < 0
-        {
-            return Err(Error::Exception.into());
-        }
-        Ok(array)
-    }
-
-    /// Takes a hole, if one comes next.
-    fn hole(&mut self) -> Outcome<bool> {
-        if self.input.datatype()? != Type::Tag {
-            return Ok(false);
-        }
-        let position = self.input.position();
-        if self.input.tag()?.as_u64() == tag::HOLE {
-            self.input.null()?;
-            return Ok(true);
-        }
-        self.input.set_position(position);
-        Ok(false)
-    }
-
-    fn define_index(&self, array: &Value<'js>, index: u32, item: Value<'js>) -> Outcome<()> {
-        let raw = item.as_raw();
-        std::mem::forget(item);
-        let ctx = self.ctx.as_raw().as_ptr();
-        // SAFETY: the call takes the item's reference over.
-        let outcome = unsafe {
-            qjs::JS_DefinePropertyValueUint32(
-                ctx,
-                array.as_raw(),
-                index,
-                raw,
-                qjs::JS_PROP_C_W_E as _,
-            )
-        };
-        if outcome < 0 {
-            Err(Error::Exception.into())
-        } else {
             Ok(())
+        });
+    }
+
+    fn field(&mut self, next: Field) {
+        if let Some(Open::Error { field, .. }) = self.open.last_mut() {
+            *field = next;
         }
     }
 
-    fn object(&mut self, depth: usize, slot: Option<usize>) -> Outcome<Value<'js>> {
-        let object = Object::new(self.ctx.clone())?.into_value();
-        self.register(slot, &object);
-        self.fields(depth, &object)?;
-        Ok(object)
+    fn open(&mut self, container: Container, items: Option<usize>) {
+        self.attempt(|builder| builder.begin(container, items.unwrap_or(0)));
     }
 
-    /// The entries of a map with string keys, defined on `object`.
-    fn fields(&mut self, depth: usize, object: &Value<'js>) -> Outcome<()> {
-        let length = self.input.map()?;
-        let mut count = 0;
-        loop {
-            match length {
-                Some(length) if count == length => return Ok(()),
-                None if self.input.datatype()? == Type::Break => {
-                    self.input.skip()?;
-                    return Ok(());
-                }
-                _ => count += 1,
-            }
-            match self.input.datatype()? {
-                Type::String => {
-                    let key = self.input.str()?;
-                    let value = self.item(depth + 1, None)?;
-                    define(object, key.as_bytes(), value)?;
-                }
-                Type::StringIndef => {
-                    let mut key = String::new();
-                    for part in self.input.str_iter()? {
-                        key.push_str(part?);
-                    }
-                    let value = self.item(depth + 1, None)?;
-                    define(object, key.as_bytes(), value)?;
-                }
-                Type::Tag if self.input.tag()?.as_u64() == tag::WTF8 => {
-                    let key = self.bytes()?;
-                    let value = self.item(depth + 1, None)?;
-                    define(object, &key, value)?;
-                }
-                other => {
-                    return Err(DecodeError::Malformed(format!(
-                        "an object has a key that is {other}"
-                    )));
-                }
-            }
+    fn close(&mut self) {
+        self.attempt(Self::end);
+    }
+}
+
+impl<'js> Builder<'_, 'js> {
+    fn attempt(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) {
+        if self.failed.is_none() {
+            self.failed = step(self).err();
         }
     }
 
-    fn tagged(&mut self, depth: usize, slot: Option<usize>) -> Outcome<Value<'js>> {
-        let ctx = self.ctx.clone();
-        let hooks = &state::get().hooks;
-        let tag = self.input.tag()?.as_u64();
-        match tag {
-            tag::SHARED => {
-                if slot.is_some() {
-                    return Err(DecodeError::Malformed(
-                        "an item is marked as shared twice".into(),
-                    ));
-                }
-                self.shared.push(None);
-                let slot = self.shared.len() - 1;
-                let value = self.item(depth, Some(slot))?;
-                self.register(Some(slot), &value);
-                Ok(value)
-            }
-            tag::REFERENCE => {
-                let index = self.input.u32()?;
-                self.shared
-                    .get(index as usize)
-                    .and_then(Clone::clone)
-                    .ok_or_else(|| {
-                        DecodeError::Malformed(format!(
-                            "reference {index} names an item that is not there yet"
-                        ))
-                    })
-            }
-            tag::BIGINT_POSITIVE | tag::BIGINT_NEGATIVE => {
-                let bytes = self.bytes()?;
-                let mut hex = String::with_capacity(bytes.len() * 2 + 2);
-                for byte in &bytes {
-                    hex.push_str(&format!("{byte:02x}"));
-                }
-                if hex.is_empty() {
-                    hex.push('0');
-                }
-                Ok(hooks
-                    .bigint(&ctx)?
-                    .call((hex, tag == tag::BIGINT_NEGATIVE))?)
-            }
-            tag::WTF8 => {
-                let bytes = self.bytes()?;
-                Ok(string(&ctx, &bytes))
-            }
-            tag::DATE => {
-                let seconds = match self.input.datatype()? {
-                    Type::F16 | Type::F32 | Type::F64 => self.input.f64()?,
-                    _ => i128::from(self.input.int()?) as f64,
-                };
-                let ms = (seconds * 1000.0).round();
-                // SAFETY: answers with an owned value.
-                let date = unsafe {
-                    Value::from_raw(ctx.clone(), qjs::JS_NewDate(ctx.as_raw().as_ptr(), ms))
-                };
-                let date = checked(date)?;
-                self.register(slot, &date);
-                Ok(date)
-            }
-            tag::REGEXP => {
-                let length = self.input.array()?;
-                if length != Some(2) {
-                    return Err(DecodeError::Malformed(
-                        "a regular expression is an array of source and flags".into(),
-                    ));
-                }
-                let source = self.item(depth + 1, None)?;
-                let flags = self.item(depth + 1, None)?;
-                if !source.is_string() || !flags.is_string() {
-                    return Err(DecodeError::Malformed(
-                        "a regular expression has a part that is not a string".into(),
-                    ));
-                }
-                let regexp: Value = hooks.regexp(&ctx)?.call((source, flags))?;
-                self.register(slot, &regexp);
-                Ok(regexp)
-            }
-            tag::MAP => {
-                let map: Value = hooks.create(&ctx)?.call(("map",))?;
-                self.register(slot, &map);
-                let mut flat = Vec::new();
-                let length = self.input.map()?;
-                let mut count = 0;
-                loop {
-                    match length {
-                        Some(length) if count == length => break,
-                        None if self.input.datatype()? == Type::Break => {
-                            self.input.skip()?;
-                            break;
-                        }
-                        _ => count += 1,
-                    }
-                    flat.push(self.item(depth + 1, None)?);
-                    flat.push(self.item(depth + 1, None)?);
-                }
-                hooks
-                    .map_fill(&ctx)?
-                    .call::<_, ()>((map.clone(), array(&ctx, flat)))?;
-                Ok(map)
-            }
-            tag::SET => {
-                let set: Value = hooks.create(&ctx)?.call(("set",))?;
-                self.register(slot, &set);
-                let mut values = Vec::new();
-                self.items(depth, |_, item| {
-                    values.push(item);
-                    Ok(())
-                })?;
-                hooks
-                    .set_fill(&ctx)?
-                    .call::<_, ()>((set.clone(), array(&ctx, values)))?;
-                Ok(set)
-            }
-            tag::BOXED => {
-                let primitive = self.item(depth + 1, None)?;
-                if primitive.is_object() || primitive.is_null() || primitive.is_undefined() {
-                    return Err(DecodeError::Malformed(
-                        "only a primitive can be boxed".into(),
-                    ));
-                }
-                let boxed: Value = hooks.create(&ctx)?.call(("boxed", primitive))?;
-                self.register(slot, &boxed);
-                Ok(boxed)
-            }
-            tag::ERROR => self.error(depth, slot),
-            tag::DATA_VIEW => {
-                let bytes = self.bytes()?;
-                let buffer = self.array_buffer(&bytes)?;
-                let view: Value = hooks.view(&ctx)?.call((-1, buffer))?;
-                self.register(slot, &view);
-                Ok(view)
-            }
-            tag::HOLE => Err(DecodeError::Malformed(
-                "a hole stands outside of an array".into(),
-            )),
-            tag::EXTERNAL => Err(DecodeError::Malformed(
-                "the value refers to an external, which this version does not pass".into(),
-            )),
-            _ => match encode::view_kind_of_tag(tag) {
-                Some((kind, width, big_endian)) => {
-                    let mut bytes = self.bytes()?;
-                    if bytes.len() % width != 0 {
-                        return Err(DecodeError::Malformed(format!(
-                            "a typed array of {width}-byte elements has {} bytes",
-                            bytes.len()
-                        )));
-                    }
-                    if big_endian {
-                        bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
-                    }
-                    let buffer = self.array_buffer(&bytes)?;
-                    let view: Value = hooks.view(&ctx)?.call((kind, buffer))?;
-                    self.register(slot, &view);
-                    Ok(view)
-                }
-                None => Err(DecodeError::Malformed(format!("tag {tag} is not known"))),
+    /// Numbers a new object, if the bytes say that it is shared.
+    fn register(&mut self, value: &Value<'js>) -> bool {
+        let shared = std::mem::take(&mut self.shared_next);
+        if shared {
+            self.shared.push(value.clone());
+        }
+        shared
+    }
+
+    fn add_leaf(&mut self, leaf: Leaf<'_>) -> Result<()> {
+        let ctx = self.ctx;
+        let value = match leaf {
+            Leaf::Primitive(Primitive::Text(text)) => match self.open.last() {
+                Some(Open::Error { .. }) => return self.add_text_to_error(text),
+                _ => string(ctx, text)?,
             },
-        }
-    }
-
-    fn error(&mut self, depth: usize, slot: Option<usize>) -> Outcome<Value<'js>> {
-        let ctx = self.ctx.clone();
-        let hooks = &state::get().hooks;
-        // The class is chosen by the name, which may stand anywhere in the map: look ahead.
-        let position = self.input.position();
-        let name = self.error_name()?;
-        self.input.set_position(position);
-        let error: Value = hooks.create(&ctx)?.call(("error", name))?;
-        self.register(slot, &error);
-        let parts = Object::new(ctx.clone())?.into_value();
-        self.fields(depth, &parts)?;
-        hooks
-            .error_fill(&ctx)?
-            .call::<_, ()>((error.clone(), parts))?;
-        Ok(error)
-    }
-
-    fn error_name(&mut self) -> Outcome<String> {
-        let length = self.input.map()?;
-        let mut count = 0;
-        loop {
-            match length {
-                Some(length) if count == length => return Ok("Error".into()),
-                None if self.input.datatype()? == Type::Break => return Ok("Error".into()),
-                _ => count += 1,
-            }
-            if self.input.datatype()? == Type::String {
-                let key = self.input.str()?;
-                if key == "name" && self.input.datatype()? == Type::String {
-                    return Ok(self.input.str()?.into());
+            Leaf::Reference(index) => self.shared[index as usize].clone(),
+            Leaf::Hole => {
+                if let Some(Open::Array { holes, .. }) = self.open.last_mut() {
+                    *holes = true;
                 }
-            } else {
-                self.input.skip()?;
+                Value::new_uninitialized(ctx.clone())
             }
-            self.input.skip()?;
+            Leaf::Primitive(value) => primitive(ctx, value)?,
+            other => {
+                let object = leaf_object(ctx, other)?;
+                self.register(&object);
+                object
+            }
+        };
+        self.add(value)
+    }
+
+    fn begin(&mut self, container: Container, items: usize) -> Result<()> {
+        let ctx = self.ctx;
+        let hooks = &state::get().hooks;
+        let open = match container {
+            Container::Array => {
+                let shared = if self.shared_next {
+                    let array = raw::array(ctx, &[])?;
+                    self.register(&array);
+                    Some(array)
+                } else {
+                    None
+                };
+                Open::Array {
+                    shared,
+                    elements: Vec::with_capacity(items),
+                    holes: false,
+                }
+            }
+            Container::Object => match self.open.last() {
+                Some(Open::Error {
+                    field: Field::Props,
+                    error: Some(error),
+                    ..
+                }) => Open::Object {
+                    object: error.clone(),
+                    key: None,
+                    of_error: true,
+                },
+                _ => {
+                    let object = Object::new(ctx.clone())?.into_value();
+                    self.register(&object);
+                    Open::Object {
+                        object,
+                        key: None,
+                        of_error: false,
+                    }
+                }
+            },
+            Container::Map => {
+                let map: Value = hooks.map(ctx)?.call(())?;
+                self.register(&map);
+                let entries = Vec::with_capacity(items);
+                Open::Map { map, entries }
+            }
+            Container::Set => {
+                let set: Value = hooks.set(ctx)?.call(())?;
+                self.register(&set);
+                let members = Vec::with_capacity(items);
+                Open::Set { set, members }
+            }
+            Container::Error => {
+                // Nothing can refer to it before its name and message are there; its number is due now.
+                let nothing = Value::new_undefined(ctx.clone());
+                let slot = self.register(&nothing).then(|| self.shared.len() - 1);
+                Open::Error {
+                    slot,
+                    field: Field::Name,
+                    name: nothing,
+                    error: None,
+                }
+            }
+        };
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let ctx = self.ctx;
+        let hooks = &state::get().hooks;
+        let value = match self.open.pop() {
+            Some(Open::Array {
+                shared: None,
+                elements,
+                holes: false,
+            }) => raw::array(ctx, &elements)?,
+            Some(Open::Array {
+                shared, elements, ..
+            }) => {
+                let array = match shared {
+                    Some(array) => array,
+                    None => raw::array(ctx, &[])?,
+                };
+                fill_array(&array, &elements)?;
+                array
+            }
+            Some(Open::Object { of_error: true, .. }) | None => return Ok(()),
+            Some(Open::Object { object, .. }) => object,
+            Some(Open::Map { map, entries }) => {
+                let entries = raw::array(ctx, &entries)?;
+                hooks.map_fill(ctx)?.call::<_, ()>((map.clone(), entries))?;
+                map
+            }
+            Some(Open::Set { set, members }) => {
+                let members = raw::array(ctx, &members)?;
+                hooks.set_fill(ctx)?.call::<_, ()>((set.clone(), members))?;
+                set
+            }
+            Some(Open::Error { error, .. }) => {
+                error.unwrap_or_else(|| Value::new_undefined(ctx.clone()))
+            }
+        };
+        self.add(value)
+    }
+
+    /// Puts a finished value where it belongs.
+    fn add(&mut self, value: Value<'js>) -> Result<()> {
+        match self.open.last_mut() {
+            None => self.finished = value,
+            Some(Open::Array { elements, .. }) => elements.push(value),
+            Some(Open::Map { entries, .. }) => entries.push(value),
+            Some(Open::Set { members, .. }) => members.push(value),
+            Some(Open::Object { object, key, .. }) => {
+                if let Some(key) = key.take() {
+                    raw::define(object, &key, &value, Enumerable::Yes)?;
+                }
+            }
+            Some(Open::Error {
+                field,
+                error: Some(error),
+                ..
+            }) => {
+                let key = Key::new(self.ctx, field.key().as_bytes())?;
+                raw::define(error, &key, &value, Enumerable::No)?;
+            }
+            Some(Open::Error { .. }) => {}
         }
+        Ok(())
+    }
+
+    fn add_text_to_error(&mut self, text: TextBytes<'_>) -> Result<()> {
+        let ctx = self.ctx;
+        let value = string(ctx, text)?;
+        let Some(Open::Error {
+            slot,
+            field,
+            name,
+            error,
+        }) = self.open.last_mut()
+        else {
+            return Ok(());
+        };
+        match (*field, &error) {
+            (Field::Name, _) => *name = value,
+            (Field::Message, _) => {
+                let new = new_error(ctx, name, &value)?;
+                if let Some(slot) = slot {
+                    self.shared[*slot] = new.clone();
+                }
+                *error = Some(new);
+            }
+            (_, Some(_)) => return self.add(value),
+            (_, None) => {}
+        }
+        Ok(())
+    }
+}
+
+/// An error of the built-in class of that name; of another name, an `Error` that bears it. It has no stack of its own.
+fn new_error<'js>(ctx: &Ctx<'js>, name: &Value<'js>, message: &Value<'js>) -> Result<Value<'js>> {
+    let hooks = &state::get().hooks;
+    let found: Array = hooks.error_prototype(ctx)?.call((name.clone(),))?;
+    let (prototype, is_built_in): (Value, bool) = (found.get(0)?, found.get(1)?);
+    let error = raw::object_of_class(ctx, &prototype, hooks.samples().error)?;
+    let define = |key: Field, value: &Value<'js>| {
+        let key = Key::new(ctx, key.key().as_bytes())?;
+        raw::define(&error, &key, value, Enumerable::No)
+    };
+    if !is_built_in {
+        define(Field::Name, name)?;
+    }
+    define(Field::Message, message)?;
+    // Where the bytes bring none, the place of this call would stand there.
+    define(Field::Stack, &raw::string(ctx, b"")?)?;
+    Ok(error)
+}
+
+fn fill_array<'js>(array: &Value<'js>, elements: &[Value<'js>]) -> Result<()> {
+    // A value takes a byte at least, and a message is smaller than 4 GiB.
+    for (index, element) in (0u32..).zip(elements) {
+        if !is_hole(element) {
+            raw::define_element(array, index, element)?;
+        }
+    }
+    raw::set_length(array, elements.len() as u32)
+}
+
+fn is_hole(element: &Value<'_>) -> bool {
+    element.type_of() == crate::engine::js::Type::Uninitialized
+}
+
+fn string<'js>(ctx: &Ctx<'js>, text: TextBytes<'_>) -> Result<Value<'js>> {
+    match text {
+        TextBytes::Utf8(text) => raw::string(ctx, text.as_bytes()),
+        TextBytes::Chunks(chunks) => with_bytes(chunks, |bytes| raw::string(ctx, bytes)),
+    }
+}
+
+fn key_of<'js>(ctx: &Ctx<'js>, text: TextBytes<'_>) -> Result<Key<'js>> {
+    match text {
+        TextBytes::Utf8(text) => Key::new(ctx, text.as_bytes()),
+        TextBytes::Chunks(chunks) => with_bytes(chunks, |bytes| Key::new(ctx, bytes)),
+    }
+}
+
+fn with_bytes<T>(chunks: Chunks<'_>, read: impl FnOnce(&[u8]) -> T) -> T {
+    match chunks {
+        Chunks::One(bytes) => read(bytes),
+        many => read(&many.to_vec()),
+    }
+}
+
+fn primitive<'js>(ctx: &Ctx<'js>, value: Primitive<'_>) -> Result<Value<'js>> {
+    Ok(match value {
+        Primitive::Undefined => Value::new_undefined(ctx.clone()),
+        Primitive::Null => Value::new_null(ctx.clone()),
+        Primitive::Bool(bool) => Value::new_bool(ctx.clone(), bool),
+        Primitive::Number(number) => raw::number(ctx, number),
+        Primitive::Text(text) => string(ctx, text)?,
+        Primitive::BigInt { negative, content } => {
+            let digits = with_bytes(content, hexadecimal);
+            state::get()
+                .hooks
+                .bigint(ctx)?
+                .call((digits, negative))?
+        }
+    })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
+    let mut text = String::with_capacity(2 * bytes.len() + 3);
+    text.push_str("0x0");
+    for byte in bytes {
+        text.extend([digit(byte >> 4), digit(*byte)]);
+    }
+    text
+}
+
+/// A leaf that is an object.
+fn leaf_object<'js>(ctx: &Ctx<'js>, leaf: Leaf<'_>) -> Result<Value<'js>> {
+    let hooks = &state::get().hooks;
+    match leaf {
+        Leaf::Date(milliseconds) => raw::date(ctx, milliseconds),
+        Leaf::RegExp { source, flags } => hooks
+            .regexp(ctx)?
+            .call((string(ctx, source)?, string(ctx, flags)?)),
+        Leaf::ArrayBuffer(bytes) => with_bytes(bytes, |bytes| raw::array_buffer(ctx, bytes)),
+        Leaf::DataView(bytes) => {
+            let buffer = with_bytes(bytes, |bytes| raw::array_buffer(ctx, bytes))?;
+            hooks.data_view(ctx)?.call((buffer,))
+        }
+        Leaf::TypedArray {
+            kind,
+            big_endian,
+            bytes,
+        } => {
+            let buffer = if big_endian {
+                let mut bytes = bytes.to_vec();
+                bytes
+                    .chunks_exact_mut(kind.element_bytes())
+                    .for_each(<[u8]>::reverse);
+                raw::array_buffer(ctx, &bytes)?
+            } else {
+                with_bytes(bytes, |bytes| raw::array_buffer(ctx, bytes))?
+            };
+            raw::typed_array(&buffer, kind)
+        }
+        Leaf::Boxed(value) => hooks.boxed(ctx)?.call((primitive(ctx, value)?,)),
+        // The walk finds no external in a table of none, and the rest are no objects.
+        _ => Ok(Value::new_undefined(ctx.clone())),
     }
 }

@@ -1,24 +1,31 @@
-//! JavaScript values to bytes, by `schema/value.md`, and the results that are reported in them.
+//! JavaScript values to bytes, by `schema/value.md`.
 //!
-//! Encoding runs worker code (getters, proxies' traps), so it holds no borrow of our state while it does, and takes
-//! nothing from prototypes that a worker can patch.
+//! Encoding runs worker code (getters), so it holds no borrow of our state while it does, takes nothing from prototypes
+//! that a worker can patch, and looks at every buffer and array anew when it comes to it: what it has seen of them
+//! before may have been resized or detached. It keeps its own stack, one frame an open object, and does not recurse by
+//! the value's nesting.
+//!
+//! All properties of an object are read before any of its members is looked into, so that the count in the bytes is
+//! the number of members whatever the getters of the members do.
+
+mod output;
+mod refusal;
 
 use crate::{
-    engine::js::{
-        Array, Ctx, Error, Exception, Result, TypedArray, Value, function::Function, qjs,
-    },
-    host, state, thrown,
+    engine::js::{Array, Ctx, Error, Result, Value},
+    prelude::Hooks,
+    raw::{self, Key},
+    stack, state,
 };
-use coracle_abi::{Form, finish};
-use coracle_value::tag;
-use minicbor::{Encoder, data::Tag};
-use std::collections::BTreeMap;
+use coracle_value::{sink::Field, tag};
+use output::Output;
+use std::{collections::BTreeMap, vec};
 
 /// Why a value did not become bytes.
 pub(crate) enum EncodeError {
     /// Nested deeper than allowed.
     TooDeep,
-    /// Larger than allowed; the size so far.
+    /// Larger than allowed; the size that it would have had by then.
     TooLarge(usize),
     /// It can't be cloned, or a getter threw.
     Threw(Error),
@@ -32,715 +39,399 @@ impl From<Error> for EncodeError {
 
 type Outcome<T> = std::result::Result<T, EncodeError>;
 
-/// How a result is to be reported; travels through the prelude as an array.
-pub(crate) struct InvokeArguments {
-    pub(crate) invocation: f64,
-    pub(crate) form: Form,
-    pub(crate) result_bytes_max: u32,
-    pub(crate) value_depth_max: u32,
+/// How a value is to be encoded.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    /// What the value is called in errors.
+    pub(crate) root: &'static str,
+    /// Bytes that it may take.
+    pub(crate) bytes_max: usize,
+    /// Arrays and maps that may be open at once.
+    pub(crate) depth_max: usize,
+    /// What becomes of instances of a worker's classes.
+    pub(crate) instances: Instances,
 }
 
-impl InvokeArguments {
-    pub(crate) fn into_array<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
-        let number = |value: f64| Value::new_number(ctx.clone(), value);
-        Ok(crate::decode::array(
-            ctx,
-            vec![
-                number(self.invocation),
-                number(if self.form == Form::Json { 1.0 } else { 0.0 }),
-                number(f64::from(self.result_bytes_max)),
-                number(f64::from(self.value_depth_max)),
-            ],
-        ))
-    }
-}
-
-/// `host.finish(invocation, json, bytesMax, depthMax, value)`: encodes the result and reports it, or why it can't be.
-pub(crate) fn finish_with_value<'js>(
-    ctx: Ctx<'js>,
-    invocation: f64,
-    json: u32,
-    bytes_max: u32,
-    depth_max: u32,
-    value: Value<'js>,
-) {
-    let invocation = invocation as u64;
-    let outcome = if value.is_undefined() {
-        return host::finish(invocation, finish::UNDEFINED, &[]);
-    } else if json == 1 {
-        json_text(&ctx, &value, bytes_max as usize).map(|bytes| match bytes {
-            Some(bytes) => (finish::JSON, bytes),
-            None => (finish::UNDEFINED, Vec::new()),
-        })
-    } else {
-        cbor(&ctx, &value, bytes_max as usize, depth_max as usize)
-            .map(|bytes| (finish::CBOR, bytes))
-    };
-    match outcome {
-        Ok((kind, bytes)) => host::finish(invocation, kind, &bytes),
-        Err(EncodeError::TooDeep) => host::finish(invocation, finish::VALUE_TOO_DEEP, &[1]),
-        Err(EncodeError::TooLarge(size)) => {
-            host::finish(
-                invocation,
-                finish::RESULT_TOO_LARGE,
-                &(size as u64).to_le_bytes(),
-            );
-        }
-        Err(EncodeError::Threw(error)) => {
-            thrown::finish_with_engine_error(&ctx, invocation, error, false)
-        }
-    }
-}
-
-fn json_text<'js>(
-    ctx: &Ctx<'js>,
-    value: &Value<'js>,
-    bytes_max: usize,
-) -> Outcome<Option<Vec<u8>>> {
-    let Some(text) = ctx.json_stringify(value.clone())? else {
-        return Ok(None);
-    };
-    let bytes = with_text(text.as_value(), |bytes| bytes.to_vec())?;
-    if bytes.len() > bytes_max {
-        Err(EncodeError::TooLarge(bytes.len()))
-    } else {
-        Ok(Some(bytes))
-    }
+/// What becomes of instances of a worker's classes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Instances {
+    /// Refused, as in Workers RPC: a copy would have lost its methods unnoticed.
+    Refused,
+    /// Plain objects, as the web's `structuredClone` makes of them.
+    Plain,
 }
 
 /// Encodes a value in CBOR.
-pub(crate) fn cbor<'js>(
-    ctx: &Ctx<'js>,
-    value: &Value<'js>,
-    bytes_max: usize,
-    depth_max: usize,
-) -> Outcome<Vec<u8>> {
+pub(crate) fn cbor<'js>(ctx: &Ctx<'js>, value: &Value<'js>, manner: Manner) -> Outcome<Vec<u8>> {
     let mut encoding = Encoding {
         ctx,
-        output: Encoder::new(Vec::with_capacity(64)),
+        hooks: &state::get().hooks,
+        output: Output::new(manner.bytes_max),
         seen: BTreeMap::new(),
-        references: Vec::new(),
-        bytes_max,
-        depth_max,
-        path: Vec::new(),
+        frames: Vec::new(),
+        manner,
     };
-    encoding.item(value, 0)?;
-    Ok(encoding.finished())
-}
-
-/// The class id of an object; 0 for primitives.
-pub(crate) fn class_id(value: &Value<'_>) -> u32 {
-    // SAFETY: only reads the value.
-    unsafe { qjs::JS_GetClassID(value.as_raw()) }
-}
-
-/// Runs `read` over the UTF-8 (WTF-8 where there are lone surrogates) of a string.
-pub(crate) fn with_text<T>(value: &Value<'_>, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
-    let ctx = value.ctx().as_raw().as_ptr();
-    let mut length = 0;
-    // SAFETY: the engine's copy is read before it is freed.
-    unsafe {
-        let text = qjs::JS_ToCStringLen2(ctx, &raw mut length, value.as_raw(), false.into());
-        if text.is_null() {
-            return Err(Error::Exception);
+    encoding.item(value)?;
+    while !encoding.frames.is_empty() {
+        match encoding.next_member()? {
+            Some(member) => encoding.item(&member)?,
+            None => drop(encoding.frames.pop()),
         }
-        let outcome = read(std::slice::from_raw_parts(text.cast(), length as usize));
-        qjs::JS_FreeCString(ctx, text);
-        Ok(outcome)
     }
+    Ok(encoding.output.finished())
 }
 
-/// A string's text with lone surrogates replaced; empty for what is not a string.
-pub(crate) fn text_lossy(value: &Value<'_>) -> String {
-    if !value.is_string() {
-        return String::new();
-    }
-    with_text(value, |bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+struct Encoding<'c, 'js> {
+    ctx: &'c Ctx<'js>,
+    hooks: &'static Hooks,
+    output: Output,
+    /// Object to where its bytes begin. The object is kept alive: a getter's result has no other owner, and its address
+    /// must not become that of another object.
+    seen: BTreeMap<usize, (usize, Value<'js>)>,
+    /// What is open, innermost last.
+    frames: Vec<Frame<'js>>,
+    manner: Manner,
 }
 
-/// Overwrites the contents of a byte array.
-pub(crate) fn overwrite(array: &TypedArray<'_, u8>, bytes: &[u8]) {
-    let ctx = array.ctx().as_raw().as_ptr();
-    let (mut offset, mut length, mut width, mut size) = (0, 0, 0, 0);
-    // SAFETY: the range is checked against the buffer's size as the engine reports it now.
-    unsafe {
-        let buffer = qjs::JS_GetTypedArrayBuffer(
-            ctx,
-            array.as_value().as_raw(),
-            &raw mut offset,
-            &raw mut length,
-            &raw mut width,
-        );
-        let start = qjs::JS_GetArrayBuffer(ctx, &raw mut size, buffer);
-        if !start.is_null() && offset + length <= size && bytes.len() <= length as usize {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), start.add(offset as usize), bytes.len());
-        }
-        qjs::JS_FreeValue(ctx, buffer);
-    }
+/// An object whose members are being written.
+enum Frame<'js> {
+    Array {
+        array: Value<'js>,
+        length: u32,
+        /// The element after the one that is being written.
+        next: u32,
+    },
+    /// The properties of an object, or of an error under `props`.
+    Properties {
+        left: vec::IntoIter<(Key<'js>, Value<'js>)>,
+        current: Option<Key<'js>>,
+    },
+    /// The members of a `Map` or `Set`.
+    Members {
+        kind: &'static str,
+        left: vec::IntoIter<Value<'js>>,
+    },
+    Error {
+        left: vec::IntoIter<(Field, Value<'js>)>,
+        /// None while `props` are being written, which are the error's own properties.
+        current: Option<Field>,
+        props: Vec<(Key<'js>, Value<'js>)>,
+    },
 }
 
-/// `(kind, element width, big-endian)` of a typed array's tag. The kinds are the engine's.
-pub(crate) fn view_kind_of_tag(tag: u64) -> Option<(i32, usize, bool)> {
-    Some(match tag {
-        68 => (0, 1, false),
-        72 => (1, 1, false),
-        64 => (2, 1, false),
-        77 => (3, 2, false),
-        73 => (3, 2, true),
-        69 => (4, 2, false),
-        65 => (4, 2, true),
-        78 => (5, 4, false),
-        74 => (5, 4, true),
-        70 => (6, 4, false),
-        66 => (6, 4, true),
-        79 => (7, 8, false),
-        75 => (7, 8, true),
-        71 => (8, 8, false),
-        67 => (8, 8, true),
-        84 => (9, 2, false),
-        80 => (9, 2, true),
-        85 => (10, 4, false),
-        81 => (10, 4, true),
-        86 => (11, 8, false),
-        82 => (11, 8, true),
-        _ => return None,
-    })
-}
-
-/// Tags of typed arrays by the engine's kind.
-const VIEW_TAGS: [u64; 12] = [68, 72, 64, 77, 69, 78, 70, 79, 71, 84, 85, 86];
-
-/// One step of the path to a value, for errors.
-enum Step {
-    Key(Vec<u8>),
-    Index(u32),
-    Part(&'static str),
-}
-
-struct Encoding<'a, 'js> {
-    ctx: &'a Ctx<'js>,
-    output: Encoder<Vec<u8>>,
-    /// Object to where its bytes start, and whether something refers to it.
-    seen: BTreeMap<usize, Seen<'js>>,
-    /// Where a reference stands and the start of the item that it means.
-    references: Vec<(usize, usize)>,
-    bytes_max: usize,
-    depth_max: usize,
-    path: Vec<Step>,
-}
-
-struct Seen<'js> {
-    start: usize,
-    referred: bool,
-    /// Keeps the object alive, so that its address is not used again during the encoding.
-    _alive: Value<'js>,
-}
-
-/// Bytes of a reference: tag 29 and a 32-bit index, filled in at the end.
-const REFERENCE_BYTES: usize = 7;
+/// What an error carries under its own name in the bytes; other properties are further down, under `props`.
+const FIXED_FIELDS: [Field; 5] = [
+    Field::Name,
+    Field::Message,
+    Field::Stack,
+    Field::Cause,
+    Field::Errors,
+];
 
 impl<'js> Encoding<'_, 'js> {
-    /// The bytes, with shared items marked and references numbered.
-    fn finished(self) -> Vec<u8> {
-        let bytes = self.output.into_writer();
-        if self.references.is_empty() {
-            return bytes;
-        }
-        let mut starts: Vec<usize> = self
-            .seen
-            .values()
-            .filter(|seen| seen.referred)
-            .map(|seen| seen.start)
-            .collect();
-        starts.sort_unstable();
-        let mut finished = Vec::with_capacity(bytes.len() + 2 * starts.len());
-        let mut references = self.references;
-        references.sort_unstable();
-        let (mut references, mut marks) =
-            (references.into_iter().peekable(), starts.iter().peekable());
-        let mut position = 0;
-        while position < bytes.len() {
-            let next_reference = references.peek().map_or(bytes.len(), |(at, _)| *at);
-            let next_mark = marks.peek().map_or(bytes.len(), |at| **at);
-            let next = next_reference.min(next_mark);
-            finished.extend_from_slice(&bytes[position..next]);
-            position = next;
-            if next < bytes.len() && next == next_mark {
-                finished.extend_from_slice(&[0xd8, tag::SHARED as u8]);
-                marks.next();
-            } else if next < bytes.len() {
-                let (_, start) = references.next().unwrap_or_default();
-                let number = starts.binary_search(&start).unwrap_or_default() as u32;
-                finished.extend_from_slice(&[0xd8, tag::REFERENCE as u8, 0x1a]);
-                finished.extend_from_slice(&number.to_be_bytes());
-                position += REFERENCE_BYTES;
+    /// Writes what stands before the next member of what is open, and answers it.
+    fn next_member(&mut self) -> Outcome<Option<Value<'js>>> {
+        let output = &mut self.output;
+        match self.frames.last_mut() {
+            None => Ok(None),
+            Some(Frame::Array {
+                array,
+                length,
+                next,
+            }) => {
+                while *next < *length {
+                    let element = raw::own_element(array, *next)?;
+                    *next += 1;
+                    match element {
+                        Some(element) => return Ok(Some(element)),
+                        None => output.hole()?,
+                    }
+                }
+                Ok(None)
+            }
+            Some(Frame::Properties { left, current }) => {
+                let Some((key, value)) = left.next() else {
+                    return Ok(None);
+                };
+                key.with_text(|text| output.text(text))??;
+                *current = Some(key);
+                Ok(Some(value))
+            }
+            Some(Frame::Members { left, .. }) => Ok(left.next()),
+            Some(Frame::Error {
+                left,
+                current,
+                props,
+            }) => {
+                if let Some((field, value)) = left.next() {
+                    output.text(field.key().as_bytes())?;
+                    *current = Some(field);
+                    return Ok(Some(value));
+                }
+                if props.is_empty() {
+                    return Ok(None);
+                }
+                *current = None;
+                let props = std::mem::take(props);
+                output.text(Field::Props.key().as_bytes())?;
+                self.open_properties(props)?;
+                self.next_member()
             }
         }
-        finished
     }
 
-    fn tag(&mut self, tag: u64) {
-        let _ = self.output.tag(Tag::new(tag));
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) -> Outcome<()> {
-        self.reserve(bytes.len())?;
-        let _ = self.output.bytes(bytes);
-        Ok(())
-    }
-
-    /// Refuses before memory is taken for what is too large anyway.
-    fn reserve(&self, more: usize) -> Outcome<()> {
-        let size = self.output.writer().len() + more;
-        if size > self.bytes_max {
-            Err(EncodeError::TooLarge(size))
-        } else {
-            Ok(())
+    /// Writes one value up to where its members begin.
+    fn item(&mut self, value: &Value<'js>) -> Outcome<()> {
+        if value.is_object() {
+            return self.object(value);
         }
-    }
-
-    fn string(&mut self, bytes: &[u8]) -> Outcome<()> {
-        self.reserve(bytes.len() + 9)?;
-        match std::str::from_utf8(bytes) {
-            Ok(text) => drop(self.output.str(text)),
-            Err(_) => {
-                self.tag(tag::WTF8);
-                let _ = self.output.bytes(bytes);
-            }
-        }
-        Ok(())
-    }
-
-    fn number(&mut self, number: f64) {
-        let whole = number as i64;
-        let integral = whole as f64 == number && number.abs() <= 9_007_199_254_740_991.0;
-        if integral && !(number == 0.0 && number.is_sign_negative()) {
-            let _ = self.output.i64(whole);
-        } else {
-            let _ = self.output.f64(number);
-        }
-    }
-
-    /// Encodes one value; `depth` counts the containers around it.
-    fn item(&mut self, value: &Value<'js>, depth: usize) -> Outcome<()> {
-        if depth > self.depth_max {
-            return Err(EncodeError::TooDeep);
-        }
-        self.reserve(1)?;
-        if let Some(int) = value.as_int() {
-            let _ = self.output.i32(int);
-        } else if let Some(float) = value.as_float() {
-            self.number(float);
+        if let Some(number) = value.as_number() {
+            self.output.number(number)
         } else if value.is_string() {
-            // The bytes are copied once: they may not be held while the encoder grows.
-            let ctx = value.ctx().clone();
-            let outcome = with_text(value, |bytes| self.string(bytes));
-            drop(ctx);
-            outcome??;
+            raw::with_text(value, |text| self.output.text(text))?
         } else if let Some(bool) = value.as_bool() {
-            let _ = self.output.bool(bool);
+            self.output.bool(bool)
         } else if value.is_null() {
-            let _ = self.output.null();
+            self.output.null()
         } else if value.is_undefined() {
-            let _ = self.output.undefined();
+            self.output.undefined()
         } else if value.is_big_int() {
-            self.bigint(value)?;
-        } else if value.is_object() {
-            self.object(value, depth)?;
+            self.bigint(value)
         } else {
-            return Err(self.refuse(value, "a symbol can't be cloned"));
+            Err(self.refuse("A symbol", "symbols have no copies"))
         }
-        Ok(())
     }
 
     fn bigint(&mut self, value: &Value<'js>) -> Outcome<()> {
-        let text: String = state::get()
-            .hooks
-            .bigint_text(self.ctx)?
-            .call((value.clone(),))?;
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(digits) => (true, digits),
-            None => (false, &text[..]),
-        };
-        let padded = if digits.len() % 2 == 0 {
-            digits.to_owned()
-        } else {
-            format!("0{digits}")
-        };
-        let mut bytes: Vec<u8> = (0..padded.len() / 2)
-            .map(|index| {
-                u8::from_str_radix(&padded[2 * index..2 * index + 2], 16).unwrap_or_default()
-            })
-            .collect();
-        if negative {
-            // Tag 3 holds -1 - n.
-            for byte in bytes.iter_mut().rev() {
-                let (less, borrow) = byte.overflowing_sub(1);
-                *byte = less;
-                if !borrow {
-                    break;
-                }
-            }
-        }
-        let first = bytes
-            .iter()
-            .position(|byte| *byte != 0)
-            .unwrap_or(bytes.len());
-        self.tag(if negative {
-            tag::BIGINT_NEGATIVE
-        } else {
-            tag::BIGINT_POSITIVE
-        });
-        self.bytes(&bytes[first..])
+        let text: Value = self.hooks.bigint_text(self.ctx)?.call((value.clone(),))?;
+        raw::with_text(&text, |text| match text {
+            [b'-', digits @ ..] => self.output.bigint(true, digits),
+            digits => self.output.bigint(false, digits),
+        })?
     }
 
-    fn object(&mut self, value: &Value<'js>, depth: usize) -> Outcome<()> {
-        let identity = crate::rejections::identity(value);
-        let start = self.output.writer().len();
-        if let Some(seen) = self.seen.get_mut(&identity) {
-            seen.referred = true;
-            self.references.push((start, seen.start));
-            self.reserve(REFERENCE_BYTES)?;
-            self.output
-                .writer_mut()
-                .extend_from_slice(&[0; REFERENCE_BYTES]);
-            return Ok(());
-        }
-        self.seen.insert(
-            identity,
-            Seen {
-                start,
-                referred: false,
-                _alive: value.clone(),
-            },
-        );
-        let samples = state::get().hooks.samples();
-        let class = class_id(value);
-        if value.is_function() {
-            return Err(self.refuse(value, "a function can't be passed yet"));
-        }
-        if value.is_array() {
-            return self.array(value, depth);
-        }
-        if class == samples.object {
-            return self.plain_object(value, depth);
-        }
-        // SAFETY: only reads the value.
-        let view = unsafe { qjs::JS_GetTypedArrayType(value.as_raw()) };
-        if let Some(tag) = usize::try_from(view)
-            .ok()
-            .and_then(|view| VIEW_TAGS.get(view))
-        {
-            return self.view(value, *tag);
-        }
-        let hooks = &state::get().hooks;
-        if class == samples.date {
-            let ms: f64 = hooks.date_value(self.ctx)?.call((value.clone(),))?;
-            self.tag(tag::DATE);
-            self.number(ms / 1000.0);
-            Ok(())
-        } else if class == samples.map {
-            let entries: Array = hooks.map_entries(self.ctx)?.call((value.clone(),))?;
-            self.tag(tag::MAP);
-            let _ = self.output.map(entries.len() as u64 / 2);
-            self.list(&entries, "map entry", depth)
-        } else if class == samples.set {
-            let values: Array = hooks.set_values(self.ctx)?.call((value.clone(),))?;
-            self.tag(tag::SET);
-            let _ = self.output.array(values.len() as u64);
-            self.list(&values, "set value", depth)
-        } else if class == samples.error {
-            self.error(value, depth)
-        } else if class == samples.regexp {
-            let parts: Array = hooks.regexp_parts(self.ctx)?.call((value.clone(),))?;
-            self.tag(tag::REGEXP);
-            let _ = self.output.array(2);
-            self.list(&parts, "regexp", depth)
-        } else if class == samples.array_buffer {
-            self.array_buffer(value)
-        } else if class == samples.number
-            || class == samples.string
-            || class == samples.boolean
-            || class == samples.bigint
-        {
-            let primitive: Value = hooks.unbox(self.ctx)?.call((value.clone(),))?;
-            self.tag(tag::BOXED);
-            self.item(&primitive, depth + 1)
-        } else if class == samples.data_view {
-            let parts: Array = hooks.view_parts(self.ctx)?.call((value.clone(),))?;
-            let (buffer, offset, length): (Value, usize, usize) =
-                (parts.get(0)?, parts.get(1)?, parts.get(2)?);
-            self.tag(tag::DATA_VIEW);
-            self.buffer_bytes(&buffer, offset, length)
-        } else if class == samples.promise {
-            Err(self.refuse(value, "a promise can't be cloned; await it first"))
-        } else {
-            Err(self.refuse(value, "it is of a class that can't be cloned"))
-        }
+    fn open(&mut self, frame: Frame<'js>) {
+        self.frames.push(frame);
     }
 
-    fn list(&mut self, items: &Array<'js>, part: &'static str, depth: usize) -> Outcome<()> {
-        self.path.push(Step::Part(part));
-        for index in 0..items.len() {
-            let item: Value = items.get(index)?;
-            self.item(&item, depth + 1)?;
+    /// Must be asked before the head of an array or map is written.
+    fn check_depth(&self) -> Outcome<()> {
+        if self.frames.len() >= self.manner.depth_max {
+            return Err(EncodeError::TooDeep);
         }
-        self.path.pop();
         Ok(())
     }
 
-    fn array(&mut self, value: &Value<'js>, depth: usize) -> Outcome<()> {
-        let ctx = self.ctx.as_raw().as_ptr();
-        let mut length = 0;
-        // SAFETY: only reads the value.
-        if unsafe { qjs::JS_GetLength(ctx, value.as_raw(), &raw mut length) } < 0 {
-            return Err(Error::Exception.into());
+    fn object(&mut self, value: &Value<'js>) -> Outcome<()> {
+        let identity = raw::identity(value);
+        if let Some((start, _)) = self.seen.get(&identity) {
+            return self.output.reference(*start);
         }
-        // An item takes a byte at least: refuse `new Array(4e9)` without walking it.
-        self.reserve(length as usize)?;
-        let _ = self.output.array(length as u64);
-        for index in 0..length as u32 {
-            // SAFETY: answers with an owned value.
-            let item = unsafe {
-                Value::from_raw(
-                    self.ctx.clone(),
-                    qjs::JS_GetPropertyUint32(ctx, value.as_raw(), index),
-                )
-            };
-            let item = crate::decode::checked(item)?;
-            if item.is_undefined() && self.is_hole(value, index)? {
-                self.reserve(6)?;
-                self.tag(tag::HOLE);
-                let _ = self.output.null();
+        let start = self.output.position();
+        self.seen.insert(identity, (start, value.clone()));
+        let samples = self.hooks.samples();
+        let class = raw::class_id(value);
+        if class == samples.object {
+            self.plain_object(value)
+        } else if class == samples.array {
+            self.array(value)
+        } else if let Some(kind) = raw::typed_array_kind(value) {
+            if raw::typed_array_buffer(value).is_none() {
+                return Err(self.refuse_out_of_bounds());
+            }
+            self.output.tag(kind.tag())?;
+            self.view(value)
+        } else if class == samples.error || class == samples.dom_exception {
+            self.error(value)
+        } else if class == samples.map {
+            self.check_depth()?;
+            let entries: Array = self.hooks.map_entries(self.ctx)?.call((value.clone(),))?;
+            self.output.tag(tag::MAP)?;
+            self.output.map(entries.len() / 2)?;
+            self.open_members("entry", &entries)
+        } else if class == samples.set {
+            self.check_depth()?;
+            let members: Array = self.hooks.set_values(self.ctx)?.call((value.clone(),))?;
+            self.output.tag(tag::SET)?;
+            self.output.array(members.len())?;
+            self.open_members("member", &members)
+        } else if class == samples.date {
+            let ms: f64 = self.hooks.date_value(self.ctx)?.call((value.clone(),))?;
+            self.output.tag(tag::DATE)?;
+            self.output.number(ms / 1000.0)
+        } else if class == samples.regexp {
+            self.regexp(value)
+        } else if class == samples.array_buffer {
+            self.buffer(value, None)
+        } else if class == samples.data_view {
+            self.output.tag(tag::DATA_VIEW)?;
+            self.view(value)
+        } else if samples.boxed.contains(&class) {
+            let primitive: Value = self.hooks.unbox(self.ctx)?.call((value.clone(),))?;
+            self.output.tag(tag::BOXED)?;
+            self.item(&primitive)
+        } else {
+            let (what, reason) = refusal::of_object(value, samples);
+            Err(self.refuse(what, reason))
+        }
+    }
+
+    fn open_members(&mut self, kind: &'static str, members: &Array<'js>) -> Outcome<()> {
+        let members: Vec<Value> = members.iter().collect::<Result<_>>()?;
+        let left = members.into_iter();
+        self.open(Frame::Members { kind, left });
+        Ok(())
+    }
+
+    fn array(&mut self, array: &Value<'js>) -> Outcome<()> {
+        self.check_depth()?;
+        let length = raw::length(array)?;
+        self.output.array(length as usize)?;
+        self.open(Frame::Array {
+            array: array.clone(),
+            length,
+            next: 0,
+        });
+        Ok(())
+    }
+
+    fn plain_object(&mut self, object: &Value<'js>) -> Outcome<()> {
+        if self.manner.instances == Instances::Refused {
+            let prototype = raw::prototype(object)?;
+            let plain = self.hooks.samples().object_prototype;
+            if !prototype.is_null() && raw::identity(&prototype) != plain {
+                return Err(self.refuse(
+                    "An instance of a class",
+                    "its methods would be lost; make a plain object of what is to be sent",
+                ));
+            }
+        }
+        let properties = self.properties(object, |_| true)?;
+        self.open_properties(properties)
+    }
+
+    /// The own enumerable properties of an object whose keys are wanted. Runs all their getters.
+    fn properties(
+        &mut self,
+        object: &Value<'js>,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Outcome<Vec<(Key<'js>, Value<'js>)>> {
+        let keys = raw::own_keys(object)?;
+        let mut properties = Vec::with_capacity(keys.len());
+        for key in keys {
+            if !key.with_text(&wanted)? {
                 continue;
             }
-            self.path.push(Step::Index(index));
-            self.item(&item, depth + 1)?;
-            self.path.pop();
-        }
-        Ok(())
-    }
-
-    fn is_hole(&self, array: &Value<'js>, index: u32) -> Outcome<bool> {
-        let ctx = self.ctx.as_raw().as_ptr();
-        // SAFETY: the atom is freed after its use.
-        let outcome = unsafe {
-            let atom = qjs::JS_NewAtomUInt32(ctx, index);
-            let outcome = qjs::JS_GetOwnProperty(ctx, std::ptr::null_mut(), array.as_raw(), atom);
-            qjs::JS_FreeAtom(ctx, atom);
-            outcome
-        };
-        if outcome < 0 {
-            Err(Error::Exception.into())
-        } else {
-            Ok(outcome == 0)
-        }
-    }
-
-    fn plain_object(&mut self, value: &Value<'js>, depth: usize) -> Outcome<()> {
-        // SAFETY: answers with an owned value.
-        let prototype = unsafe {
-            let raw = qjs::JS_GetPrototype(self.ctx.as_raw().as_ptr(), value.as_raw());
-            Value::from_raw(self.ctx.clone(), raw)
-        };
-        let prototype = crate::decode::checked(prototype)?;
-        if crate::rejections::identity(&prototype) != state::get().hooks.samples().object_prototype
-        {
-            return Err(self.refuse(
-                value,
-                "only plain objects can be cloned, and this is an instance of a class",
-            ));
-        }
-        let names = PropertyNames::of(self.ctx, value)?;
-        let _ = self.output.map(names.len() as u64);
-        for name in names.iter() {
-            self.key(name)?;
-            // SAFETY: the atom lives as long as `names`; answers with an owned value.
-            let property = unsafe {
-                let raw = qjs::JS_GetProperty(self.ctx.as_raw().as_ptr(), value.as_raw(), name);
-                Value::from_raw(self.ctx.clone(), raw)
-            };
-            let property = crate::decode::checked(property)?;
-            self.item(&property, depth + 1)?;
-            self.path.pop();
-        }
-        Ok(())
-    }
-
-    /// Writes a key and pushes it on the path.
-    fn key(&mut self, name: qjs::JSAtom) -> Outcome<()> {
-        let ctx = self.ctx.as_raw().as_ptr();
-        // SAFETY: answers with an owned value.
-        let text = unsafe { Value::from_raw(self.ctx.clone(), qjs::JS_AtomToString(ctx, name)) };
-        let bytes = with_text(&text, <[u8]>::to_vec)?;
-        self.string(&bytes)?;
-        self.path.push(Step::Key(bytes));
-        Ok(())
-    }
-
-    fn view(&mut self, value: &Value<'js>, tag: u64) -> Outcome<()> {
-        let ctx = self.ctx.as_raw().as_ptr();
-        let (mut offset, mut length, mut width) = (0, 0, 0);
-        // SAFETY: answers with an owned value.
-        let buffer = unsafe {
-            let raw = qjs::JS_GetTypedArrayBuffer(
-                ctx,
-                value.as_raw(),
-                &raw mut offset,
-                &raw mut length,
-                &raw mut width,
-            );
-            Value::from_raw(self.ctx.clone(), raw)
-        };
-        let buffer = crate::decode::checked(buffer)?;
-        self.tag(tag);
-        self.buffer_bytes(&buffer, offset as usize, length as usize)
-    }
-
-    fn array_buffer(&mut self, value: &Value<'js>) -> Outcome<()> {
-        let mut size = 0;
-        // SAFETY: only reads the value; a detached buffer answers null with an exception.
-        let start = unsafe {
-            qjs::JS_GetArrayBuffer(self.ctx.as_raw().as_ptr(), &raw mut size, value.as_raw())
-        };
-        if start.is_null() && size > 0 {
-            return Err(Error::Exception.into());
-        }
-        self.buffer_bytes(value, 0, size as usize)
-    }
-
-    fn buffer_bytes(&mut self, buffer: &Value<'js>, offset: usize, length: usize) -> Outcome<()> {
-        self.reserve(length + 9)?;
-        let mut size = 0;
-        // SAFETY: only reads the value.
-        let start = unsafe {
-            qjs::JS_GetArrayBuffer(self.ctx.as_raw().as_ptr(), &raw mut size, buffer.as_raw())
-        };
-        if start.is_null() || length == 0 {
-            self.ctx.catch();
-            return self.bytes(&[]);
-        }
-        if offset + length > size as usize {
-            return Err(self.refuse(buffer, "its buffer was resized"));
-        }
-        // SAFETY: the range was checked against the buffer, and nothing runs before the bytes are copied.
-        let bytes = unsafe { std::slice::from_raw_parts(start.add(offset), length) };
-        self.bytes(bytes)
-    }
-
-    fn error(&mut self, value: &Value<'js>, depth: usize) -> Outcome<()> {
-        let parts: Array = state::get()
-            .hooks
-            .error_parts(self.ctx)?
-            .call((value.clone(),))?;
-        // Pairs of key and value, as `values.js` lists them.
-        self.tag(tag::ERROR);
-        let _ = self.output.map(parts.len() as u64 / 2);
-        for pair in 0..parts.len() / 2 {
-            let key: Value = parts.get(2 * pair)?;
-            let part: Value = parts.get(2 * pair + 1)?;
-            let bytes = with_text(&key, <[u8]>::to_vec)?;
-            self.string(&bytes)?;
-            self.path.push(Step::Key(bytes));
-            self.item(&part, depth + 1)?;
-            self.path.pop();
-        }
-        Ok(())
-    }
-
-    /// A DataCloneError that names the path to the value and what can be done.
-    fn refuse(&self, value: &Value<'js>, reason: &str) -> EncodeError {
-        let mut path = String::from("result");
-        for step in &self.path {
-            match step {
-                Step::Index(index) => path += &format!("[{index}]"),
-                Step::Part(part) => path += &format!(" {part}"),
-                Step::Key(key) => match std::str::from_utf8(key) {
-                    Ok(key) if is_identifier(key) => path += &format!(".{key}"),
-                    _ => path += &format!("[{:?}]", String::from_utf8_lossy(key)),
-                },
+            // A getter may have deleted the property.
+            if let Some(value) = raw::own_value(object, &key)? {
+                properties.push((key, value));
             }
         }
-        let message = format!(
-            "{} could not be cloned: {reason} (at {path})",
-            kind_of(value)
-        );
-        EncodeError::Threw(data_clone_error(self.ctx, &message))
+        Ok(properties)
     }
-}
 
-fn is_identifier(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with(|first: char| first.is_ascii_digit())
-        && text
-            .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '$')
-}
-
-fn kind_of(value: &Value<'_>) -> &'static str {
-    if value.is_function() {
-        "A function"
-    } else if value.is_symbol() {
-        "A symbol"
-    } else if value.is_promise() {
-        "A promise"
-    } else {
-        "An object"
+    fn open_properties(&mut self, properties: Vec<(Key<'js>, Value<'js>)>) -> Outcome<()> {
+        self.check_depth()?;
+        self.output.map(properties.len())?;
+        self.open(Frame::Properties {
+            left: properties.into_iter(),
+            current: None,
+        });
+        Ok(())
     }
-}
 
-fn data_clone_error(ctx: &Ctx<'_>, message: &str) -> Error {
-    let error: Result<Value> = state::get()
-        .hooks
-        .dom_exception(ctx)
-        .and_then(|create: Function| create.call((message, "DataCloneError")));
-    match error {
-        Ok(error) => ctx.throw(error),
-        Err(_) => Exception::throw_type(ctx, message),
-    }
-}
-
-/// The own enumerable string keys of an object.
-struct PropertyNames<'a, 'js> {
-    ctx: &'a Ctx<'js>,
-    table: *mut qjs::JSPropertyEnum,
-    length: u32,
-}
-
-impl<'a, 'js> PropertyNames<'a, 'js> {
-    fn of(ctx: &'a Ctx<'js>, value: &Value<'js>) -> Result<Self> {
-        let (mut table, mut length) = (std::ptr::null_mut(), 0);
-        let flags = qjs::JS_GPN_STRING_MASK | qjs::JS_GPN_ENUM_ONLY;
-        // SAFETY: table and length are out parameters; the table is freed on drop.
-        let outcome = unsafe {
-            qjs::JS_GetOwnPropertyNames(
-                ctx.as_raw().as_ptr(),
-                &raw mut table,
-                &raw mut length,
-                value.as_raw(),
-                flags as _,
-            )
+    fn error(&mut self, error: &Value<'js>) -> Outcome<()> {
+        self.check_depth()?;
+        let own = |key: Field| -> Result<Option<Value<'js>>> {
+            raw::own_value(error, &Key::new(self.ctx, key.key().as_bytes())?)
         };
-        if outcome < 0 {
-            Err(Error::Exception)
-        } else {
-            Ok(Self { ctx, table, length })
+        let name = stack::text_property(error, Field::Name)?.unwrap_or_else(|| b"Error".to_vec());
+        let message = stack::text_property(error, Field::Message)?.unwrap_or_default();
+        let stack = stack::of_error(error, &name, &message)?;
+        let mut fields = Vec::new();
+        for field in [Field::Cause, Field::Errors] {
+            if let Some(value) = own(field)? {
+                fields.push((field, value));
+            }
+        }
+        let mut props = self.properties(error, |key| {
+            FIXED_FIELDS.iter().all(|field| field.key().as_bytes() != key)
+        })?;
+        // As in Workers: methods of an error don't travel.
+        props.retain(|(_, value)| !value.is_function());
+        let count =
+            2 + usize::from(stack.is_some()) + fields.len() + usize::from(!props.is_empty());
+        self.output.tag(tag::ERROR)?;
+        self.output.map(count)?;
+        let mut text = |field: Field, text: &[u8]| {
+            self.output.text(field.key().as_bytes())?;
+            self.output.text(text)
+        };
+        text(Field::Name, &name)?;
+        text(Field::Message, &message)?;
+        if let Some(stack) = stack {
+            text(Field::Stack, &stack)?;
+        }
+        self.open(Frame::Error {
+            left: fields.into_iter(),
+            current: None,
+            props,
+        });
+        Ok(())
+    }
+
+    fn regexp(&mut self, value: &Value<'js>) -> Outcome<()> {
+        self.check_depth()?;
+        let parts: Array = self.hooks.regexp_parts(self.ctx)?.call((value.clone(),))?;
+        self.output.tag(tag::REGEXP)?;
+        self.output.array(2)?;
+        for index in 0..2 {
+            let part: Value = parts.get(index)?;
+            self.item(&part)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes in the window of a typed array or `DataView`.
+    fn view(&mut self, view: &Value<'js>) -> Outcome<()> {
+        let window: Result<Array> = self.hooks.view_window(self.ctx)?.call((view.clone(),));
+        let Ok(window) = window else {
+            raw::forget_exception(self.ctx);
+            return Err(self.refuse_out_of_bounds());
+        };
+        let (buffer, offset, length): (Value, usize, usize) =
+            (window.get(0)?, window.get(1)?, window.get(2)?);
+        self.buffer(&buffer, Some((offset, length)))
+    }
+
+    /// The bytes of a window of a buffer, or of all of it.
+    fn buffer(&mut self, buffer: &Value<'js>, window: Option<(usize, usize)>) -> Outcome<()> {
+        let written = raw::with_buffer(buffer, |bytes| {
+            let (offset, length) = window.unwrap_or((0, bytes.len()));
+            let range = offset..offset.saturating_add(length);
+            bytes.get(range).map(|bytes| self.output.byte_string(bytes))
+        });
+        match written {
+            Some(Some(outcome)) => outcome,
+            Some(None) => Err(self.refuse_out_of_bounds()),
+            None => Err(self.refuse("An ArrayBuffer", "it is detached")),
         }
     }
 
-    fn len(&self) -> u32 {
-        self.length
+    fn refuse_out_of_bounds(&self) -> EncodeError {
+        self.refuse(
+            "A view of an ArrayBuffer",
+            "the buffer was detached or resized, and the view lies outside of it",
+        )
     }
 
-    fn iter(&self) -> impl Iterator<Item = qjs::JSAtom> {
-        // SAFETY: every index is below the length that came with the table.
-        (0..self.length as usize).map(|index| unsafe { (*self.table.add(index)).atom })
-    }
-}
-
-impl Drop for PropertyNames<'_, '_> {
-    fn drop(&mut self) {
-        // SAFETY: the table came from the engine and is freed once.
-        unsafe { qjs::JS_FreePropertyEnum(self.ctx.as_raw().as_ptr(), self.table, self.length) }
+    /// A DataCloneError that names the path to the value and what is wrong with it.
+    fn refuse(&self, what: &str, reason: &str) -> EncodeError {
+        let mut path = String::from(self.manner.root);
+        for frame in &self.frames {
+            refusal::push_step(&mut path, frame);
+        }
+        let message = format!("{what} could not be cloned: {reason} (at {path}).");
+        EncodeError::Threw(refusal::data_clone_error(self.ctx, &message))
     }
 }

@@ -45,15 +45,21 @@ impl Engine {
         let mut config = javy::Config::default();
         config
             .gc_threshold(GC_THRESHOLD_BYTES)
-            .max_stack_size(STACK_BYTES)
-            .memory_limit(usize::MAX);
-        // Ours are correct where javy's are not (surrogates, re-entrant console calls).
-        config.text_encoding(false).simd_json_builtins(false);
+            .max_stack_size(STACK_BYTES);
+        // What the other build's context has, and javy's default leaves out.
+        config.weak_ref(true).performance(true);
+        // Its console and Math.random can't be left out; the prelude replaces them.
         config
             .log_stream(Box::new(std::io::sink()))
             .err_stream(Box::new(std::io::sink()));
-        let outer = ManuallyDrop::new(javy::Runtime::new(config).expect("a runtime at build time"));
-        let context = outer.context().clone();
+        let javy = ManuallyDrop::new(javy::Runtime::new(config).expect("a runtime at build time"));
+        let context = javy.context().clone();
+        context.with(|ctx| {
+            // DOMException, atob and btoa, for which javy has no switch.
+            // SAFETY: the context is alive and locked.
+            let outcome = unsafe { js::qjs::JS_AddIntrinsicAToB(ctx.as_raw().as_ptr()) };
+            assert!(outcome == 0, "no memory at build time");
+        });
         Self {
             runtime: ManuallyDrop::new(context.runtime().clone()),
             context: ManuallyDrop::new(context),

@@ -1,15 +1,20 @@
 //! The exports that the host calls. Each takes a message, runs everything that is ready, and returns.
+//!
+//! Every way out of JavaScript is taken here: what an entry throws, what a job throws, and rejections that nobody
+//! handles are reported, and no exception is left pending for the next entry to stumble over.
 
 use crate::{
     decode::{self, DecodeError},
-    encode,
-    engine::js::{Array, Ctx, Error, Object, Persistent, Result, Value, promise::PromiseState},
-    host, modules, prelude, state, thrown,
+    engine::js::{Ctx, Error, Persistent, Result, Value, promise::PromiseState},
+    finish::Reply,
+    host, modules, prelude,
+    raw::{self, Job},
+    state, thrown,
 };
 use coracle_abi::{Access, Invoke, Load, finish};
 use std::cell::RefCell;
 
-struct Namespace(RefCell<Option<Persistent<Object<'static>>>>);
+struct Namespace(RefCell<Option<Persistent<Value<'static>>>>);
 // SAFETY: the guest has one thread.
 unsafe impl Sync for Namespace {}
 /// The main module's exports, once it has been evaluated.
@@ -55,7 +60,7 @@ pub unsafe extern "C" fn load(pointer: *mut u8, length: usize, now_ms: f64) {
     let load: Load<'_> = minicbor::decode(&message).expect("the host writes what it says");
     state::modules().borrow_mut().fill(&load);
     enter(|ctx| match evaluate(ctx, &load) {
-        Ok(LoadOutcome::Loaded) => host::finish(0, finish::UNDEFINED, &[]),
+        Ok(LoadOutcome::Loaded) => host::finish(0, finish::UNDEFINED, Vec::new()),
         // Nothing is reported: the host sees a load that can't go on, and calls it hung.
         Ok(LoadOutcome::Pending) => {}
         Err(failure) => failure.report(ctx, 0, true),
@@ -92,13 +97,13 @@ impl Failure {
                 thrown::finish_with_engine_error(ctx, invocation, error, during_load)
             }
             Self::Decode(DecodeError::TooDeep) => {
-                host::finish(invocation, finish::VALUE_TOO_DEEP, &[])
+                host::finish(invocation, finish::VALUE_TOO_DEEP, Vec::new())
             }
             Self::Decode(DecodeError::Threw(error)) => {
                 Self::Threw(error).report(ctx, invocation, during_load)
             }
             Self::Decode(DecodeError::Malformed(text)) => {
-                thrown::finish_with_text(ctx, invocation, "TypeError", &text, during_load);
+                thrown::finish_with_text(invocation, "TypeError", &text, during_load);
             }
         }
     }
@@ -106,19 +111,29 @@ impl Failure {
 
 fn evaluate(ctx: &Ctx<'_>, load: &Load<'_>) -> std::result::Result<LoadOutcome, Failure> {
     let hooks = &state::get().hooks;
-    let env = decode::value(ctx, &load.env, load.value_depth_max as usize)?;
+    let env = decode::value(ctx, &load.env, load.value_depth_max as usize)
+        .map_err(|error| error.in_context("env"))?;
     hooks.fill_env(ctx)?.call::<_, ()>((env,))?;
     hooks.set_loading(ctx)?.call::<_, ()>((true,))?;
     let module = modules::declare_main(ctx, load.main_module)?;
-    let (module, promise) = module.eval()?;
+    let promise = modules::evaluate(ctx, module)?;
     run_jobs(ctx);
-    match promise.state() {
-        PromiseState::Pending => return Ok(LoadOutcome::Pending),
-        PromiseState::Resolved => {}
-        PromiseState::Rejected => promise.finish::<()>()?,
+    if let Some(promise) = promise.as_promise() {
+        match promise.state() {
+            PromiseState::Pending => return Ok(LoadOutcome::Pending),
+            PromiseState::Resolved => {}
+            PromiseState::Rejected => {
+                // Reported as the load's outcome, and not on the console as well.
+                state::rejections()
+                    .borrow_mut()
+                    .forget(promise.as_value());
+                promise.finish::<()>()?;
+            }
+        }
     }
     hooks.set_loading(ctx)?.call::<_, ()>((false,))?;
-    *NAMESPACE.0.borrow_mut() = Some(Persistent::save(ctx, module.namespace()?));
+    let namespace = modules::namespace(ctx, module)?;
+    *NAMESPACE.0.borrow_mut() = Some(Persistent::save(ctx, namespace));
     Ok(LoadOutcome::Loaded)
 }
 
@@ -140,44 +155,46 @@ pub unsafe extern "C" fn invoke(pointer: *mut u8, length: usize, now_ms: f64) {
 }
 
 fn start<'js>(ctx: &Ctx<'js>, invoke: &Invoke<'_>) -> std::result::Result<(), Failure> {
+    let hooks = &state::get().hooks;
+    for operation in &invoke.forgotten {
+        hooks.forget(ctx)?.call::<_, ()>((*operation as f64,))?;
+    }
     let depth_max = invoke.value_depth_max as usize;
-    let args = decode::value(ctx, &invoke.args, depth_max)?;
+    let args = decode::value(ctx, &invoke.args, depth_max)
+        .map_err(|error| error.in_context("the arguments"))?;
     let args = if args.is_undefined() {
-        Array::new(ctx.clone())?.into_value()
+        raw::array(ctx, &[])?
     } else {
         args
     };
     if !args.is_array() {
-        return Err(
-            DecodeError::Malformed("the arguments of a call must be an array".into()).into(),
-        );
+        let text = "the arguments of a call must be an array";
+        return Err(DecodeError::Malformed(text.into()).into());
     }
-    let props = decode::value(ctx, &invoke.props, depth_max)?;
-    let path: Vec<Value<'js>> = invoke
-        .path
-        .iter()
-        .map(|part| decode::string(ctx, part.as_bytes()))
-        .collect();
+    let props = decode::value(ctx, &invoke.props, depth_max)
+        .map_err(|error| error.in_context("the props"))?;
+    let path = invoke.path.iter().map(|name| raw::string(ctx, name.as_bytes()));
+    let path: Vec<Value> = path.collect::<Result<_>>()?;
     let namespace = NAMESPACE
         .0
         .borrow()
         .clone()
         .expect("the host loads before it invokes")
         .restore(ctx)?;
-    let call = encode::InvokeArguments {
+    let reply = Reply {
         invocation: invoke.invocation as f64,
         form: invoke.result_form,
         result_bytes_max: invoke.result_bytes_max,
         value_depth_max: invoke.value_depth_max,
     };
-    state::get().hooks.invoke(ctx)?.call::<_, ()>((
+    hooks.invoke(ctx)?.call::<_, ()>((
         namespace,
-        decode::string(ctx, invoke.entrypoint.as_bytes()),
-        decode::array(ctx, path),
+        raw::string(ctx, invoke.entrypoint.as_bytes())?,
+        raw::array(ctx, &path)?,
         invoke.access == Access::Get,
         args,
         props,
-        call.into_array(ctx)?,
+        reply.into_array(ctx)?,
     ))?;
     Ok(())
 }
@@ -196,13 +213,12 @@ pub unsafe extern "C" fn settle(operation: u64, pointer: *mut u8, length: usize,
         Vec::new()
     };
     enter(|ctx| {
-        let argument = decode::string(ctx, &message);
-        let outcome: Result<()> = state::get()
-            .hooks
-            .settle(ctx)
-            .and_then(|settle| settle.call((operation as f64, argument)));
+        let outcome: Result<()> = raw::string(ctx, &message).and_then(|argument| {
+            let settle = state::get().hooks.settle(ctx)?;
+            settle.call((operation as f64, argument))
+        });
         if outcome.is_err() {
-            ctx.catch();
+            raw::forget_exception(ctx);
         }
     });
 }
@@ -220,30 +236,43 @@ pub extern "C" fn reseed(seed: u64) {
 }
 
 fn enter(run: impl FnOnce(&Ctx<'_>)) {
+    state::modules().borrow_mut().graph.begin_entry();
     state::get().engine.context.with(|ctx| {
         run(&ctx);
         run_jobs(&ctx);
         report_rejections(&ctx);
     });
+    host::report_finished();
 }
 
+/// Runs what is ready. A job that throws is one of `queueMicrotask`'s; promises keep what their jobs throw.
 fn run_jobs(ctx: &Ctx<'_>) {
-    while ctx.execute_pending_job() {}
+    loop {
+        match raw::run_job(ctx) {
+            Job::None => return,
+            Job::Done => {}
+            Job::Threw(error) => report_uncaught(ctx, error, false),
+        }
+    }
 }
 
 fn report_rejections(ctx: &Ctx<'_>) {
     // A round at a time: reporting runs no worker code that could reject for ever, but inspects its values.
     while !state::rejections().borrow().is_empty() {
-        let kept = state::rejections().borrow_mut().take();
-        for (_, reason) in kept {
-            let outcome: Result<()> = (|| {
-                let reason = reason.restore(ctx)?;
-                state::get().hooks.report_rejection(ctx)?.call((reason,))
-            })();
-            if outcome.is_err() {
-                ctx.catch();
+        let reasons = state::rejections().borrow_mut().take();
+        for reason in reasons {
+            if let Ok(reason) = reason.restore(ctx) {
+                report_uncaught(ctx, reason, true);
             }
         }
         run_jobs(ctx);
+    }
+}
+
+fn report_uncaught<'js>(ctx: &Ctx<'js>, error: Value<'js>, in_promise: bool) {
+    let report = state::get().hooks.report_uncaught(ctx);
+    let outcome: Result<()> = report.and_then(|report| report.call((error, in_promise)));
+    if outcome.is_err() {
+        raw::forget_exception(ctx);
     }
 }

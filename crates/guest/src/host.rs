@@ -1,6 +1,6 @@
 //! The way out: the four imports, and the clock that the host sets at every entry.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 #[link(wasm_import_module = "coracle")]
 unsafe extern "C" {
@@ -20,10 +20,39 @@ pub(crate) fn start(operation: u32, argument: &[u8]) -> u64 {
     unsafe { import_start(operation, argument.as_ptr(), argument.len()) }
 }
 
-/// Reports how an invocation (0: the load) ended.
-pub(crate) fn finish(invocation: u64, kind: u32, bytes: &[u8]) {
-    // SAFETY: pointer and length describe a live slice that the host only reads.
-    unsafe { import_finish(invocation, kind, bytes.as_ptr(), bytes.len()) }
+struct Finished {
+    invocation: u64,
+    kind: u32,
+    bytes: Vec<u8>,
+}
+
+struct FinishedQueue(RefCell<Vec<Finished>>);
+// SAFETY: the guest has one thread.
+unsafe impl Sync for FinishedQueue {}
+static FINISHED: FinishedQueue = FinishedQueue(RefCell::new(Vec::new()));
+
+/// Reports how an invocation (0: the load) ended, once everything that is ready has run: what that logs still belongs to
+/// the invocation.
+pub(crate) fn finish(invocation: u64, kind: u32, bytes: Vec<u8>) {
+    FINISHED.0.borrow_mut().push(Finished {
+        invocation,
+        kind,
+        bytes,
+    });
+}
+
+/// Reports what has ended in this entry.
+pub(crate) fn report_finished() {
+    let finished = std::mem::take(&mut *FINISHED.0.borrow_mut());
+    for Finished {
+        invocation,
+        kind,
+        bytes,
+    } in finished
+    {
+        // SAFETY: pointer and length describe a live slice that the host only reads.
+        unsafe { import_finish(invocation, kind, bytes.as_ptr(), bytes.len()) }
+    }
 }
 
 /// Writes a console line.

@@ -9,14 +9,19 @@
 
 #![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+mod common_js;
 mod decode;
 mod encode;
 mod engine;
 mod export;
+mod finish;
 mod host;
+mod json;
 mod modules;
 mod prelude;
+mod raw;
 mod rejections;
+mod stack;
 mod state;
 #[cfg(feature = "javy")]
 mod stubs;

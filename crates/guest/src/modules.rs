@@ -1,33 +1,57 @@
-//! The worker's modules: resolving specifiers and declaring modules, inside the worker's own names only.
+//! The worker's modules: what the engine's module loader may see, which is the worker's own names and nothing else.
+//!
+//! Owns the table of modules, the resolving of specifiers and the declaring of modules. `coracle_loader` holds the rule
+//! for specifiers, and its `tests/specifiers.json` is what both must agree on; only a NUL in a specifier is lost here,
+//! because the engine hands specifiers over as C strings. The engine never learns of a file, a URL or a network.
 
 use crate::{
-    decode,
-    engine::js::{
-        ArrayBuffer, Ctx, Error, Exception, Function, Module, Object, Result, Value,
-        function::{Func, This},
-        loader::{ImportAttributes, Loader, Resolver},
-        module::Declared,
-    },
+    common_js::{self, Graph},
+    engine::js::{Ctx, Error, Exception, Persistent, Result, Value, qjs},
+    json,
+    raw::{self, Source},
     state,
 };
 use coracle_abi::{Load, ModuleKind};
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, CString, c_char, c_int, c_void},
+    ptr::{self, NonNull},
+    rc::Rc,
+};
 
-/// The modules that the guest itself provides; evaluated before the snapshot.
+/// The module that the guest itself provides; evaluated before the snapshot.
 pub(crate) const WORKERS_MODULE: &str = "cloudflare:workers";
 
+/// Two empty lines stand before every module's first line: the engine counts columns of the first line of a source
+/// from 0, of all others from 1. They have the numbers -1 and 0 (0 alone can't be asked for).
+pub(crate) const FIRST_LINE: i32 = -1;
+const LINES_BEFORE: &[u8] = b"\n\n";
+
 #[derive(Clone)]
-struct Body {
-    kind: ModuleKind,
-    bytes: Rc<[u8]>,
+pub(crate) struct Body {
+    pub(crate) kind: ModuleKind,
+    pub(crate) bytes: Rc<[u8]>,
 }
 
-/// Name to body. Filled by the load message, read by the engine's loader.
-pub(crate) struct ModuleTable(BTreeMap<Rc<str>, Body>);
+/// Name to body, filled by the load message; and what has been made of the modules.
+pub(crate) struct ModuleTable {
+    bodies: BTreeMap<Rc<str>, Body>,
+    values: BTreeMap<Rc<str>, Kept>,
+    /// The exports of the ES modules that have been required.
+    pub(crate) namespaces: BTreeMap<Rc<str>, Kept>,
+    pub(crate) graph: Graph,
+}
+
+pub(crate) type Kept = Persistent<Value<'static>>;
 
 impl ModuleTable {
     pub(crate) const fn new() -> Self {
-        Self(BTreeMap::new())
+        Self {
+            bodies: BTreeMap::new(),
+            values: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
+            graph: Graph::new(),
+        }
     }
 
     pub(crate) fn fill(&mut self, load: &Load<'_>) {
@@ -36,40 +60,72 @@ impl ModuleTable {
                 kind: module.kind,
                 bytes: Rc::from(&module.body[..]),
             };
-            self.0.insert(Rc::from(module.name), body);
+            self.bodies.insert(Rc::from(module.name), body);
         }
     }
+}
 
-    fn contains(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+/// The body of a module of the worker.
+pub(crate) fn body(name: &str) -> Option<Body> {
+    state::modules().borrow().bodies.get(name).cloned()
+}
+
+/// Whether `name` is a module of the worker.
+pub(crate) fn is_known(name: &str) -> bool {
+    state::modules().borrow().bodies.contains_key(name)
+}
+
+/// The column in UTF-16 code units, from 1, of a column in bytes, from 1, of a module's line.
+pub(crate) fn utf16_column(module: &str, line: u32, column: u32) -> u32 {
+    let Some(body) = body(module) else {
+        return column;
+    };
+    let text = source_line(&body.bytes, line).unwrap_or_default();
+    let end = text.len().min(column.saturating_sub(1) as usize);
+    let before = &text[..end];
+    if before.is_ascii() {
+        return column;
     }
+    1 + String::from_utf8_lossy(before).encode_utf16().count() as u32
+}
+
+/// A line of a source, from 1, as the engine counts them.
+fn source_line(source: &[u8], line: u32) -> Option<&[u8]> {
+    const SEPARATORS: [&[u8]; 5] = [b"\r\n", b"\n", b"\r", b"\xe2\x80\xa8", b"\xe2\x80\xa9"];
+    let mut rest = source;
+    for _ in 1..line {
+        let (at, separator) = (0..rest.len()).find_map(|at| {
+            let found = SEPARATORS.iter().find(|separator| rest[at..].starts_with(separator));
+            found.map(|separator| (at, separator))
+        })?;
+        rest = &rest[at + separator.len()..];
+    }
+    Some(rest)
 }
 
 /// The name that `specifier` means in `importer`: relative to its folder, from the root, or as it stands.
 pub(crate) fn resolve(importer: &str, specifier: &str) -> String {
-    let (base, rest) = if let Some(rest) = specifier.strip_prefix('/') {
-        ("", rest)
-    } else if specifier.starts_with("./") || specifier.starts_with("../") {
-        (
-            importer.rsplit_once('/').map_or("", |(folder, _)| folder),
-            specifier,
-        )
+    let base = if specifier.starts_with("./") || specifier.starts_with("../") {
+        importer.rsplit_once('/').map_or("", |(folder, _)| folder)
+    } else if specifier.starts_with('/') {
+        ""
     } else {
         return specifier.to_owned();
     };
-    let mut parts: Vec<&str> = base.split('/').filter(|part| !part.is_empty()).collect();
-    for part in rest.split('/') {
-        match part {
+    let mut segments: Vec<&str> = base.split('/').filter(|part| !part.is_empty()).collect();
+    for segment in specifier.split('/') {
+        match segment {
             "" | "." => {}
             // Clamped at the root, so that nothing outside of the worker can be named.
-            ".." => drop(parts.pop()),
-            _ => parts.push(part),
+            ".." => drop(segments.pop()),
+            name => segments.push(name),
         }
     }
-    parts.join("/")
+    segments.join("/")
 }
 
-fn no_such_module(ctx: &Ctx<'_>, specifier: &str, importer: &str) -> Error {
+/// Throws the error for a module that is not there. It says the same whatever the specifier looks like.
+pub(crate) fn no_such_module(ctx: &Ctx<'_>, specifier: &str, importer: &str) -> Error {
     let mut message = format!("No such module \"{specifier}\".");
     if !importer.is_empty() {
         message += &format!("\n  imported from \"{importer}\"");
@@ -80,181 +136,201 @@ fn no_such_module(ctx: &Ctx<'_>, specifier: &str, importer: &str) -> Error {
     }
 }
 
-pub(crate) struct WorkerResolver;
+/// Makes the engine load modules from here.
+pub(crate) fn install_loader(ctx: &Ctx<'_>) {
+    // SAFETY: the runtime lives as long as the instance, and the functions have the types that the engine expects.
+    unsafe {
+        let runtime = qjs::JS_GetRuntime(ctx.as_raw().as_ptr());
+        qjs::JS_SetModuleLoaderFunc2(runtime, None, Some(load), None, ptr::null_mut());
+        qjs::JS_SetModuleNormalizeFunc2(runtime, Some(normalize));
+    }
+}
 
-impl Resolver for WorkerResolver {
-    fn resolve<'js>(
-        &mut self,
-        ctx: &Ctx<'js>,
-        base: &str,
-        name: &str,
-        _attributes: Option<ImportAttributes<'js>>,
-    ) -> Result<String> {
-        let resolved = resolve(base, name);
-        if resolved == WORKERS_MODULE || state::modules().borrow().contains(&resolved) {
-            Ok(resolved)
-        } else {
-            Err(no_such_module(ctx, name, base))
+/// The engine's question for the name that a specifier means.
+unsafe extern "C" fn normalize(
+    ctx: *mut qjs::JSContext,
+    importer: *const c_char,
+    specifier: *const c_char,
+    _attributes: qjs::JSValue,
+    _opaque: *mut c_void,
+) -> *mut c_char {
+    // SAFETY: the engine passes its context and two C strings.
+    let (ctx, importer, specifier) = unsafe {
+        (
+            context(ctx),
+            CStr::from_ptr(importer).to_string_lossy(),
+            CStr::from_ptr(specifier).to_string_lossy(),
+        )
+    };
+    let name = match common_js::bridged(&importer) {
+        Some(name) => name.to_owned(),
+        None => resolve(&importer, &specifier),
+    };
+    if name != WORKERS_MODULE && !is_known(&name) {
+        no_such_module(&ctx, &specifier, &importer);
+        return ptr::null_mut();
+    }
+    state::modules().borrow_mut().graph.import(&importer, &name);
+    // SAFETY: the engine copies the name.
+    unsafe { qjs::js_strndup(ctx.as_raw().as_ptr(), name.as_ptr().cast(), name.len() as _) }
+}
+
+/// The engine's question for a module that it has not loaded yet.
+unsafe extern "C" fn load(
+    ctx: *mut qjs::JSContext,
+    name: *const c_char,
+    _opaque: *mut c_void,
+    _attributes: qjs::JSValue,
+) -> *mut qjs::JSModuleDef {
+    // SAFETY: the engine passes its context and a C string.
+    let (ctx, name) = unsafe { (context(ctx), CStr::from_ptr(name).to_string_lossy()) };
+    match declare(&ctx, &name) {
+        Ok(module) => module.as_ptr(),
+        Err(error) => {
+            throw(&ctx, error);
+            ptr::null_mut()
         }
     }
 }
 
-pub(crate) struct WorkerLoader;
+/// # Safety
+/// `raw` is the engine's context.
+unsafe fn context<'js>(raw: *mut qjs::JSContext) -> Ctx<'js> {
+    // SAFETY: promised by the caller.
+    unsafe { Ctx::from_raw(NonNull::new(raw).expect("the engine has a context")) }
+}
 
-impl Loader for WorkerLoader {
-    fn load<'js>(
-        &mut self,
-        ctx: &Ctx<'js>,
-        name: &str,
-        _attributes: Option<ImportAttributes<'js>>,
-    ) -> Result<Module<'js, Declared>> {
-        let body = state::modules().borrow().0.get(name).cloned();
-        match body {
-            Some(body) => declare(ctx, name, &body),
-            None => Err(no_such_module(ctx, name, "")),
+/// Makes an error that is not pending yet the pending exception.
+fn throw(ctx: &Ctx<'_>, error: Error) {
+    if !matches!(error, Error::Exception) {
+        Exception::throw_type(ctx, &error.to_string());
+    }
+}
+
+/// A module of the engine's, which lives as long as the context.
+pub(crate) type ModulePointer = NonNull<qjs::JSModuleDef>;
+
+/// Declares a module of the worker: compiles it and everything that it imports.
+fn declare(ctx: &Ctx<'_>, name: &str) -> Result<ModulePointer> {
+    state::modules().borrow_mut().graph.declare(name);
+    match body(name) {
+        None => Err(no_such_module(ctx, name, "")),
+        Some(body) if body.kind == ModuleKind::EsModule => compile(ctx, name, &body.bytes),
+        Some(_) => {
+            let name = CString::new(name)?;
+            // SAFETY: the engine copies the name; the function has the type that it expects.
+            let module = unsafe {
+                let raw = ctx.as_raw().as_ptr();
+                let module = qjs::JS_NewCModule(raw, name.as_ptr(), Some(evaluate_value));
+                if module.is_null() || qjs::JS_AddModuleExport(raw, module, DEFAULT.as_ptr()) < 0 {
+                    return Err(Error::Exception);
+                }
+                module
+            };
+            NonNull::new(module).ok_or(Error::Exception)
         }
+    }
+}
+
+const DEFAULT: &CStr = c"default";
+
+/// Compiles an ES module.
+pub(crate) fn compile(ctx: &Ctx<'_>, name: &str, source: &[u8]) -> Result<ModulePointer> {
+    // A first line for Unix shells is a comment to JavaScript, but only at the very start.
+    let (comment, rest) = match source.strip_prefix(b"#!") {
+        Some(rest) => (&b"//"[..], rest),
+        None => (&[][..], source),
+    };
+    let pieces = [LINES_BEFORE, comment, rest];
+    let module = raw::compile(ctx, name, &pieces, FIRST_LINE, Source::Module)?;
+    // SAFETY: a module value points to its module, which the context keeps.
+    let pointer = unsafe { qjs::JS_VALUE_GET_PTR(module.as_raw()) };
+    NonNull::new(pointer.cast()).ok_or(Error::Exception)
+}
+
+/// Evaluates a module and what it imports. Answers with a promise.
+pub(crate) fn evaluate<'js>(ctx: &Ctx<'js>, module: ModulePointer) -> Result<Value<'js>> {
+    // SAFETY: the call takes a reference of its own over and answers with an owned value.
+    unsafe {
+        let raw_ctx = ctx.as_raw().as_ptr();
+        let value = qjs::JS_MKPTR(qjs::JS_TAG_MODULE, module.as_ptr().cast());
+        let result = qjs::JS_EvalFunction(raw_ctx, qjs::JS_DupValue(raw_ctx, value));
+        raw::owned(ctx, result)
+    }
+}
+
+/// The exports of a module.
+pub(crate) fn namespace<'js>(ctx: &Ctx<'js>, module: ModulePointer) -> Result<Value<'js>> {
+    // SAFETY: answers with an owned value.
+    unsafe {
+        let namespace = qjs::JS_GetModuleNamespace(ctx.as_raw().as_ptr(), module.as_ptr());
+        raw::owned(ctx, namespace)
     }
 }
 
 /// Declares the main module.
-pub(crate) fn declare_main<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
-    WorkerLoader.load(ctx, name, None)
+pub(crate) fn declare_main(ctx: &Ctx<'_>, name: &str) -> Result<ModulePointer> {
+    declare(ctx, name)
 }
 
-fn declare<'js>(ctx: &Ctx<'js>, name: &str, body: &Body) -> Result<Module<'js, Declared>> {
-    match body.kind {
-        ModuleKind::EsModule => Module::declare(ctx.clone(), name, &body.bytes[..]),
-        // `import.meta` of these modules is theirs alone: no worker code runs in them.
-        ModuleKind::CommonJs => {
-            let module =
-                Module::declare(ctx.clone(), name, "export default import.meta.evaluate();")?;
-            let name = name.to_owned();
-            let evaluate = move |ctx: Ctx<'js>| require(&ctx, &name);
-            module.meta()?.set("evaluate", Func::from(evaluate))?;
-            Ok(module)
+/// The engine's call to evaluate a module that is no ES module: its default export is its value.
+unsafe extern "C" fn evaluate_value(
+    ctx: *mut qjs::JSContext,
+    module: *mut qjs::JSModuleDef,
+) -> c_int {
+    // SAFETY: the engine passes its context.
+    let ctx = unsafe { context(ctx) };
+    let outcome = module_name(&ctx, module).and_then(|name| {
+        let modules = state::modules();
+        modules.borrow_mut().graph.begin_value(&name);
+        let outcome = value(&ctx, &name);
+        modules.borrow_mut().graph.end_value();
+        outcome
+    });
+    match outcome {
+        // SAFETY: the call takes a reference of its own over.
+        Ok(value) => unsafe {
+            let raw = ctx.as_raw().as_ptr();
+            let value = qjs::JS_DupValue(raw, value.as_raw());
+            qjs::JS_SetModuleExport(raw, module, DEFAULT.as_ptr(), value)
+        },
+        Err(error) => {
+            throw(&ctx, error);
+            -1
         }
-        ModuleKind::Text => declare_value(ctx, name, text(ctx, &body.bytes)?),
-        ModuleKind::Json => declare_value(ctx, name, parse_json(ctx, &body.bytes)?),
-        ModuleKind::Data => declare_value(
-            ctx,
-            name,
-            ArrayBuffer::new_copy(ctx.clone(), &body.bytes)?.into_value(),
-        ),
     }
 }
 
-fn declare_value<'js>(
-    ctx: &Ctx<'js>,
-    name: &str,
-    value: Value<'js>,
-) -> Result<Module<'js, Declared>> {
-    let module = Module::declare(ctx.clone(), name, "export default import.meta.value;")?;
-    module.meta()?.set("value", value)?;
-    Ok(module)
+fn module_name(ctx: &Ctx<'_>, module: *mut qjs::JSModuleDef) -> Result<String> {
+    // SAFETY: answers with an owned atom.
+    let key = unsafe {
+        raw::Key::owned(
+            ctx,
+            qjs::JS_GetModuleName(ctx.as_raw().as_ptr(), module),
+        )
+    }?;
+    key.with_text(|text| String::from_utf8_lossy(text).into_owned())
 }
 
-fn text<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
-    Ok(decode::string(ctx, bytes))
-}
-
-fn parse_json<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
-    ctx.json_parse(bytes)
-}
-
-/// `require(name)` for a name that is known to be there: `module.exports` of CommonJS, the default export of the rest.
-fn require<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Value<'js>> {
-    let body = state::modules().borrow().0.get(name).cloned();
-    let Some(body) = body else {
+/// The value of a module that is no ES module. Every importer gets the same one.
+pub(crate) fn value<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Value<'js>> {
+    let Some(body) = body(name) else {
         return Err(no_such_module(ctx, name, ""));
     };
-    match body.kind {
-        ModuleKind::CommonJs => require_common_js(ctx, name, &body),
-        ModuleKind::Text => text(ctx, &body.bytes),
-        ModuleKind::Json => parse_json(ctx, &body.bytes),
-        ModuleKind::Data => Ok(ArrayBuffer::new_copy(ctx.clone(), &body.bytes)?.into_value()),
-        ModuleKind::EsModule => {
-            // A module of its own that imports the other one lets the engine link and evaluate it.
-            let bridge = Module::declare(
-                ctx.clone(),
-                format!("{REQUIRE_BRIDGE}{name}"),
-                format!("import * as all from {name:?}; export {{ all }};"),
-            )?;
-            let (bridge, promise) = bridge.eval()?;
-            if let Some(outcome) = promise.result::<Value>() {
-                outcome?;
-            }
-            let all: Object = bridge.get("all")?;
-            all.get("default")
-        }
+    if body.kind == ModuleKind::CommonJs {
+        // Keeps its own books, because a module that threw may be tried again.
+        return common_js::exports(ctx, name);
     }
-}
-
-/// Prefix of the bridging modules' names: it can't be a worker's, whose names have no control characters.
-const REQUIRE_BRIDGE: &str = "\u{1}require:";
-
-fn require_common_js<'js>(ctx: &Ctx<'js>, name: &str, body: &Body) -> Result<Value<'js>> {
-    let cache = state::get().hooks.common_js_cache(ctx)?;
-    let known: Value = cache.get(name)?;
-    if let Some(module) = known.as_object() {
-        // Also for a module that is still being evaluated: a cycle sees what is exported so far.
-        return module.get("exports");
+    let known = state::modules().borrow().values.get(name).cloned();
+    if let Some(known) = known {
+        return known.restore(ctx);
     }
-    let wrapper = wrap_common_js(ctx, name, &body.bytes)?;
-    let module = Object::new(ctx.clone())?;
-    let exports = Object::new(ctx.clone())?;
-    module.set("exports", exports.clone())?;
-    cache.set(name, module.clone())?;
-    let importer = name.to_owned();
-    let require_function = Function::new(
-        ctx.clone(),
-        move |ctx: Ctx<'js>, specifier: String| -> Result<Value<'js>> {
-            let resolved = resolve(&importer, &specifier);
-            if resolved == WORKERS_MODULE || !state::modules().borrow().contains(&resolved) {
-                return Err(no_such_module(&ctx, &specifier, &importer));
-            }
-            require(&ctx, &resolved)
-        },
-    )?
-    .with_name("require")?;
-    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let outcome = wrapper.call::<_, Value>((
-        This(exports.clone()),
-        exports,
-        require_function,
-        module.clone(),
-        format!("/{name}"),
-        format!("/{folder}"),
-    ));
-    if let Err(error) = outcome {
-        cache.remove(name)?;
-        return Err(error);
-    }
-    module.get("exports")
-}
-
-/// The head is on the source's first line, so that lines stay what they are; columns of the first line are shifted back
-/// where errors are described.
-pub(crate) const COMMON_JS_HEAD: &str =
-    "(function (exports, require, module, __filename, __dirname) {";
-
-fn wrap_common_js<'js>(ctx: &Ctx<'js>, name: &str, source: &[u8]) -> Result<Function<'js>> {
-    let mut script = Vec::with_capacity(COMMON_JS_HEAD.len() + source.len() + 4);
-    script.extend_from_slice(COMMON_JS_HEAD.as_bytes());
-    script.extend_from_slice(source);
-    script.extend_from_slice(b"\n})");
-    decode::eval_script(ctx, name, script)?.get()
-}
-
-/// Whether `name` is a CommonJS module of the worker.
-pub(crate) fn is_common_js(name: &str) -> bool {
-    state::modules()
-        .borrow()
-        .0
-        .get(name)
-        .is_some_and(|body| body.kind == ModuleKind::CommonJs)
-}
-
-/// Whether `name` is a module of the worker.
-pub(crate) fn is_known(name: &str) -> bool {
-    state::modules().borrow().contains(name)
+    let value = match body.kind {
+        ModuleKind::Json => json::parse_module(ctx, name, &body.bytes)?,
+        ModuleKind::Data => raw::array_buffer(ctx, &body.bytes)?,
+        _ => raw::string(ctx, &body.bytes)?,
+    };
+    let kept = Persistent::save(ctx, value.clone());
+    state::modules().borrow_mut().values.insert(Rc::from(name), kept);
+    Ok(value)
 }

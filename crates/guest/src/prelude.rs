@@ -1,16 +1,15 @@
 //! Sets up the prelude and keeps the functions in it that the Rust core calls.
 
 use crate::{
-    decode, encode,
+    common_js,
     engine::{
         Engine,
-        js::{
-            Ctx, Function, Module, Object, Persistent, Result, TypedArray, Value, function::Func,
-        },
+        js::{Ctx, Function, Module, Object, Persistent, Result, Value, function::Func},
     },
-    host,
-    modules::{WORKERS_MODULE, WorkerLoader, WorkerResolver},
-    rejections,
+    finish, host,
+    modules::{self, WORKERS_MODULE},
+    raw,
+    stack,
     state::{self, State},
     thrown,
 };
@@ -26,7 +25,6 @@ macro_rules! hooks {
         /// Functions of the prelude, reached by the Rust core and by nobody else.
         pub(crate) struct Hooks {
             $($(#[$doc])* $name: Persistent<Function<'static>>,)*
-            common_js: Persistent<Object<'static>>,
             samples: Samples,
         }
 
@@ -34,7 +32,6 @@ macro_rules! hooks {
             fn new<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Result<Self> {
                 Ok(Self {
                     $($name: Persistent::save(ctx, object.get::<_, Function>($key)?),)*
-                    common_js: Persistent::save(ctx, object.get::<_, Object>("commonJsCache")?),
                     samples: Samples::new(object)?,
                 })
             }
@@ -47,18 +44,22 @@ macro_rules! hooks {
 }
 
 hooks! {
-    /// `(invocation, namespace, entrypoint, path, isGet, args, props, form, bytesMax, depthMax)`
+    /// `(namespace, entrypoint, path, isGet, args, props, reply)`
     invoke = "invoke",
-    /// `(operation)`: a timer is due.
+    /// `(operation, bytes)`: a timer is due, or a fetch is done.
     settle = "settle",
+    /// `(operation)`: it will not be settled.
+    forget = "forget",
     /// `(isLoading)`: module scope's rules hold while true.
     set_loading = "setLoading",
     /// `(bindings)`: copies them into the env object.
     fill_env = "fillEnv",
-    /// `(error) -> [name, message, stack]`, never throws.
-    describe = "describe",
-    /// `(reason)`: writes an unhandled rejection to the console.
-    report_rejection = "reportRejection",
+    /// `(value) -> text`, never throws.
+    inspect = "inspect",
+    /// `(error, inPromise)`: writes it to the console.
+    report_uncaught = "reportUncaught",
+    /// `(name) -> exports`
+    require_common_js = "requireCommonJs",
     /// `(map) -> [key, value, key, value …]`
     map_entries = "mapEntries",
     /// `(set) -> [value …]`
@@ -71,33 +72,33 @@ hooks! {
     unbox = "unbox",
     /// `(bigint) -> hexadecimal text`
     bigint_text = "bigintText",
-    /// `(hexadecimal text) -> bigint`
+    /// `(hexadecimal text, isNegative) -> bigint`
     bigint = "bigint",
+    /// `() -> Map`
+    map = "newMap",
     /// `(map, [key, value, …])`
     map_fill = "mapFill",
+    /// `() -> Set`
+    set = "newSet",
     /// `(set, [value …])`
     set_fill = "setFill",
-    /// `(kind) -> object` for the kinds of `values.js`.
-    create = "create",
+    /// `(primitive) -> object`
+    boxed = "box",
     /// `(source, flags) -> RegExp`
-    regexp = "regexp",
-    /// `(kind, buffer) -> view`
-    view = "view",
-    /// `(view) -> [buffer, byteOffset, byteLength]` of a DataView.
-    view_parts = "viewParts",
-    /// `(name, message) -> DOMException`
-    dom_exception = "domException",
-    /// `(error, name, message, stack, hasCause, cause, hasErrors, errors, props)`
-    error_fill = "errorFill",
-    /// `(error) -> [name, message, stack, hasCause, cause, hasErrors, errors, props]`
-    error_parts = "errorParts",
+    regexp = "newRegExp",
+    /// `(buffer) -> DataView`
+    data_view = "newDataView",
+    /// `(view) -> [buffer, byteOffset, byteLength]` of a typed array or DataView
+    view_window = "viewWindow",
+    /// `(message, name) -> DOMException`
+    dom_exception = "newDOMException",
+    /// `(name) -> [prototype, isOfThatName]`
+    error_prototype = "errorPrototype",
+    /// `(error) -> [the engine's stack, its own stack]`, strings or undefined
+    stacks = "stacks",
 }
 
 impl Hooks {
-    pub(crate) fn common_js_cache<'js>(&self, ctx: &Ctx<'js>) -> Result<Object<'js>> {
-        self.common_js.clone().restore(ctx)
-    }
-
     pub(crate) fn samples(&self) -> &Samples {
         &self.samples
     }
@@ -106,11 +107,9 @@ impl Hooks {
 /// What the engine's class ids are, learnt from one object of each class.
 pub(crate) struct Samples {
     pub(crate) object: u32,
+    pub(crate) array: u32,
     pub(crate) error: u32,
-    pub(crate) number: u32,
-    pub(crate) string: u32,
-    pub(crate) boolean: u32,
-    pub(crate) bigint: u32,
+    pub(crate) dom_exception: u32,
     pub(crate) date: u32,
     pub(crate) regexp: u32,
     pub(crate) map: u32,
@@ -118,6 +117,8 @@ pub(crate) struct Samples {
     pub(crate) array_buffer: u32,
     pub(crate) data_view: u32,
     pub(crate) promise: u32,
+    /// Of numbers, strings, booleans and bigints.
+    pub(crate) boxed: [u32; 4],
     /// `Object.prototype`: what a plain object's prototype is.
     pub(crate) object_prototype: usize,
 }
@@ -126,14 +127,12 @@ impl Samples {
     fn new(object: &Object<'_>) -> Result<Self> {
         let samples: Object = object.get("samples")?;
         let class =
-            |name: &str| -> Result<u32> { Ok(encode::class_id(&samples.get::<_, Value>(name)?)) };
+            |name: &str| -> Result<u32> { Ok(raw::class_id(&samples.get::<_, Value>(name)?)) };
         Ok(Self {
             object: class("object")?,
+            array: class("array")?,
             error: class("error")?,
-            number: class("number")?,
-            string: class("string")?,
-            boolean: class("boolean")?,
-            bigint: class("bigint")?,
+            dom_exception: class("domException")?,
             date: class("date")?,
             regexp: class("regexp")?,
             map: class("map")?,
@@ -141,7 +140,13 @@ impl Samples {
             array_buffer: class("arrayBuffer")?,
             data_view: class("dataView")?,
             promise: class("promise")?,
-            object_prototype: rejections::identity(&samples.get("objectPrototype")?),
+            boxed: [
+                class("number")?,
+                class("string")?,
+                class("boolean")?,
+                class("bigint")?,
+            ],
+            object_prototype: raw::identity(&samples.get("objectPrototype")?),
         })
     }
 }
@@ -169,7 +174,6 @@ fn random() -> f64 {
 /// Creates engine and prelude. Runs once, before the snapshot; a failure here is a fault of the build.
 pub(crate) fn initialize() {
     let engine = Engine::new();
-    engine.runtime.set_loader(WorkerResolver, WorkerLoader);
     engine
         .runtime
         .set_host_promise_rejection_tracker(Some(Box::new(|ctx, promise, reason, handled| {
@@ -190,7 +194,8 @@ pub(crate) fn initialize() {
 }
 
 fn set_up(ctx: &Ctx<'_>) -> Result<Hooks> {
-    let prelude: Function = decode::eval_script(ctx, SCRIPT_NAME, SCRIPT)?.get()?;
+    modules::install_loader(ctx);
+    let prelude: Function = raw::eval_without_source(ctx, SCRIPT_NAME, SCRIPT)?.get()?;
     let object: Object = prelude.call((host_object(ctx)?,))?;
 
     let workers = Module::declare(
@@ -211,7 +216,7 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     object.set(
         "log",
-        Func::from(|level: u32, text: Value<'js>| host::log(level, &encode::text_lossy(&text))),
+        Func::from(|level: u32, text: Value<'js>| host::log(level, &raw::text_lossy(&text))),
     )?;
     object.set(
         "startTimer",
@@ -226,20 +231,35 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     object.set(
         "startFetch",
         Func::from(|url: Value<'js>| {
-            host::start(operation::FETCH, encode::text_lossy(&url).as_bytes()) as f64
+            host::start(operation::FETCH, raw::text_lossy(&url).as_bytes()) as f64
         }),
     )?;
     object.set("random", Func::from(random))?;
     object.set(
         "fillRandom",
-        Func::from(|array: TypedArray<'js, u8>| {
-            let mut bytes = vec![0; array.len()];
-            host::random(&mut bytes);
-            encode::overwrite(&array, &bytes);
+        Func::from(|buffer: Value<'js>, offset: usize, length: usize| {
+            fill_random(&buffer, offset, length);
         }),
     )?;
-    object.set("finish", Func::from(encode::finish_with_value))?;
+    object.set("finish", Func::from(finish::finish_with_value))?;
     object.set("finishThrown", Func::from(thrown::finish_with_error))?;
-    object.set("clone", Func::from(decode::structured_clone))?;
+    object.set("clone", Func::from(finish::structured_clone))?;
+    object.set("isPromise", Func::from(|value: Value<'js>| is_promise(&value)))?;
+    object.set("cleanStack", Func::from(stack::clean_stack))?;
+    object.set("compileCommonJs", Func::from(common_js::compile))?;
+    object.set("require", Func::from(common_js::require))?;
     Ok(object)
+}
+
+fn is_promise(value: &Value<'_>) -> bool {
+    value.is_object() && raw::class_id(value) == state::get().hooks.samples().promise
+}
+
+/// `host.fillRandom(buffer, offset, length)`
+fn fill_random(buffer: &Value<'_>, offset: usize, length: usize) {
+    raw::with_buffer(buffer, |bytes| {
+        if let Some(bytes) = bytes.get_mut(offset..offset.saturating_add(length)) {
+            host::random(bytes);
+        }
+    });
 }

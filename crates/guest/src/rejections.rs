@@ -1,10 +1,20 @@
 //! Rejected promises that nobody handles, reported on the console after each entry.
 
-use crate::engine::js::{Ctx, Persistent, Value, qjs};
+use crate::{
+    engine::js::{Ctx, Persistent, Value},
+    raw,
+};
 
-pub(crate) struct Rejections(Vec<(usize, Persistent<Value<'static>>)>);
+struct Rejection {
+    /// Kept alive, so that its address stays its own.
+    _promise: Persistent<Value<'static>>,
+    identity: usize,
+    reason: Persistent<Value<'static>>,
+}
 
-/// More than this many at once are counted, not kept: a rejection flood must not double its own memory.
+pub(crate) struct Rejections(Vec<Rejection>);
+
+/// More than this many at once are not kept: a flood of rejections must not double its own memory.
 const KEPT_MAX: usize = 100;
 
 impl Rejections {
@@ -18,27 +28,32 @@ impl Rejections {
         ctx: &Ctx<'js>,
         promise: &Value<'js>,
         reason: Value<'js>,
-        handled: bool,
+        is_handled: bool,
     ) {
-        let identity = identity(promise);
-        if handled {
-            self.0.retain(|(kept, _)| *kept != identity);
+        if is_handled {
+            self.forget(promise);
         } else if self.0.len() < KEPT_MAX {
-            self.0.push((identity, Persistent::save(ctx, reason)));
+            self.0.push(Rejection {
+                _promise: Persistent::save(ctx, promise.clone()),
+                identity: raw::identity(promise),
+                reason: Persistent::save(ctx, reason),
+            });
         }
     }
 
-    pub(crate) fn take(&mut self) -> Vec<(usize, Persistent<Value<'static>>)> {
-        std::mem::take(&mut self.0)
+    /// What a promise was rejected with is reported in another way.
+    pub(crate) fn forget(&mut self, promise: &Value<'_>) {
+        let identity = raw::identity(promise);
+        self.0.retain(|kept| kept.identity != identity);
+    }
+
+    /// The reasons of those that are still without a handler.
+    pub(crate) fn take(&mut self) -> Vec<Persistent<Value<'static>>> {
+        let kept = std::mem::take(&mut self.0);
+        kept.into_iter().map(|kept| kept.reason).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-}
-
-/// Where a value lives. Only compared, never followed.
-pub(crate) fn identity(value: &Value<'_>) -> usize {
-    // SAFETY: reads the pointer field of an object value without following it.
-    unsafe { qjs::JS_VALUE_GET_PTR(value.as_raw()) as usize }
 }

@@ -1,21 +1,28 @@
 //! Describing what was thrown, with its place in the worker's source.
+//!
+//! Anything can be thrown, and its getters may throw again: nothing that happens here keeps the report from being made.
 
 use crate::{
-    encode,
-    engine::js::{Array, Ctx, Error, Result, Value},
-    host, modules, prelude, state,
+    encode::{self, EncodeError, Instances, Manner},
+    engine::js::{Ctx, Error, Result, Value},
+    host, prelude, raw, stack, state,
 };
 use coracle_abi::{Thrown, finish};
+use coracle_value::sink::Field;
 
 /// Bytes of a stack or message that are reported; a worker can make them as long as it likes.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
-/// Bytes that the thrown value itself may take; a larger one is left out.
-const VALUE_BYTES_MAX: usize = 256 * 1024;
-const VALUE_DEPTH_MAX: usize = 64;
+/// The thrown value itself; what is larger or nested deeper is left out.
+const VALUE: Manner = Manner {
+    root: "error",
+    bytes_max: 256 * 1024,
+    depth_max: 64,
+    instances: Instances::Refused,
+};
 
 /// `host.finishThrown(invocation, error)`
 pub(crate) fn finish_with_error<'js>(ctx: Ctx<'js>, invocation: f64, error: Value<'js>) {
-    report(&ctx, invocation as u64, error, false);
+    report(&ctx, invocation as u64, &error, false);
 }
 
 /// Reports an engine error, whose value is pending in the context.
@@ -26,25 +33,13 @@ pub(crate) fn finish_with_engine_error(
     during_load: bool,
 ) {
     match error {
-        Error::Exception => report(ctx, invocation, ctx.catch(), during_load),
-        other => finish_with_text(
-            ctx,
-            invocation,
-            "TypeError",
-            &other.to_string(),
-            during_load,
-        ),
+        Error::Exception => report(ctx, invocation, &ctx.catch(), during_load),
+        other => finish_with_text(invocation, "TypeError", &other.to_string(), during_load),
     }
 }
 
 /// Reports an error of our own making.
-pub(crate) fn finish_with_text(
-    _ctx: &Ctx<'_>,
-    invocation: u64,
-    name: &str,
-    message: &str,
-    during_load: bool,
-) {
+pub(crate) fn finish_with_text(invocation: u64, name: &str, message: &str, during_load: bool) {
     send(
         invocation,
         &Thrown {
@@ -56,96 +51,83 @@ pub(crate) fn finish_with_text(
     );
 }
 
-fn report<'js>(ctx: &Ctx<'js>, invocation: u64, error: Value<'js>, during_load: bool) {
-    let (name, message, stack) = describe(ctx, &error);
+fn report<'js>(ctx: &Ctx<'js>, invocation: u64, error: &Value<'js>, during_load: bool) {
     let mut thrown = Thrown {
-        name,
-        message,
+        name: name_of(ctx, error),
+        message: message_of(ctx, error),
         during_load,
         ..Thrown::default()
     };
-    for line in stack.lines() {
-        let Some((module, line_number, column)) = frame(line) else {
-            continue;
-        };
-        let column = shifted_column(module, line_number, column);
-        if thrown.module.is_empty() {
-            thrown.module = module.to_owned();
-            thrown.line = line_number;
-            thrown.column = column;
+    if error.is_object() && !error.is_function() {
+        let (text, author) = caught(ctx, stack::for_location(error)).unwrap_or((String::new(), stack::Author::Other));
+        for frame in stack::own_frames(&text, author) {
+            if thrown.module.is_empty() {
+                thrown.module = frame.module.to_owned();
+                thrown.line = frame.line;
+                thrown.column = frame.column;
+            } else {
+                thrown.stack.push('\n');
+            }
+            thrown.stack += &frame.text();
         }
-        let (head, _) = line.rsplit_once(module).unwrap_or((line, ""));
-        let close = if line.ends_with(')') { ")" } else { "" };
-        thrown.stack += &format!("{head}{module}:{line_number}:{column}{close}\n");
+        truncate(&mut thrown.stack);
     }
-    if thrown.stack.ends_with('\n') {
-        thrown.stack.pop();
-    }
-    match encode::cbor(ctx, &error, VALUE_BYTES_MAX, VALUE_DEPTH_MAX) {
-        Ok(bytes) => thrown.value = bytes,
-        Err(encode::EncodeError::Threw(Error::Exception)) => drop(ctx.catch()),
-        Err(_) => {}
-    }
+    thrown.value = match encode::cbor(ctx, error, VALUE) {
+        Ok(bytes) => bytes,
+        Err(EncodeError::Threw(_)) => {
+            raw::forget_exception(ctx);
+            Vec::new()
+        }
+        Err(_) => Vec::new(),
+    };
     send(invocation, &thrown);
 }
 
 fn send(invocation: u64, thrown: &Thrown) {
     // Encoding into a Vec can't fail.
     let bytes = minicbor::to_vec(thrown).unwrap_or_default();
-    host::finish(invocation, finish::THREW, &bytes);
+    host::finish(invocation, finish::THREW, bytes);
 }
 
-/// Name, message and stack of anything, without letting its getters throw at us.
-fn describe<'js>(ctx: &Ctx<'js>, error: &Value<'js>) -> (String, String, String) {
-    let parts: Result<Array> = state::get()
-        .hooks
-        .describe(ctx)
-        .and_then(|describe| describe.call((error.clone(),)));
-    let Ok(parts) = parts else {
-        ctx.catch();
-        return (
-            "Error".into(),
-            "the error could not be described".into(),
-            String::new(),
-        );
-    };
-    let text = |index: usize| -> String {
-        let value: Result<Value> = parts.get(index);
-        let mut text = value
-            .map(|value| encode::text_lossy(&value))
-            .unwrap_or_default();
-        if text.len() > TEXT_BYTES_MAX {
-            let end = (0..=TEXT_BYTES_MAX)
-                .rev()
-                .find(|end| text.is_char_boundary(*end))
-                .unwrap_or(0);
-            text.truncate(end);
+/// Takes the exception of a failed call away.
+fn caught<T>(ctx: &Ctx<'_>, outcome: Result<T>) -> Option<T> {
+    outcome.map_err(|_| raw::forget_exception(ctx)).ok()
+}
+
+/// The string under a key of what was thrown, if it is an object that has one.
+fn text_of(ctx: &Ctx<'_>, error: &Value<'_>, field: Field) -> Option<String> {
+    if !error.is_object() || error.is_function() {
+        return None;
+    }
+    let bytes = caught(ctx, stack::text_property(error, field))??;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn name_of(ctx: &Ctx<'_>, error: &Value<'_>) -> String {
+    let mut name = text_of(ctx, error, Field::Name).unwrap_or_else(|| "Error".into());
+    truncate(&mut name);
+    name
+}
+
+/// The message of an error; of anything else what the console would show.
+pub(crate) fn message_of<'js>(ctx: &Ctx<'js>, error: &Value<'js>) -> String {
+    let message = text_of(ctx, error, Field::Message);
+    let shown = || {
+        if error.is_string() {
+            return Some(raw::text_lossy(error));
         }
-        text
+        let inspect = state::get().hooks.inspect(ctx);
+        let text: Value = caught(ctx, inspect.and_then(|inspect| inspect.call((error.clone(),))))?;
+        Some(raw::text_lossy(&text))
     };
-    (text(0), text(1), text(2))
+    let mut message = message.or_else(shown).unwrap_or_default();
+    truncate(&mut message);
+    message
 }
 
-/// Module, line and column of a stack frame of the worker's own code: `    at name (main.js:3:9)` or `at main.js:3:9`.
-fn frame(line: &str) -> Option<(&str, u32, u32)> {
-    let place = line.trim_start().strip_prefix("at ")?;
-    let place = match place.rfind(" (") {
-        Some(open) if place.ends_with(')') => &place[open + 2..place.len() - 1],
-        _ => place,
-    };
-    let (rest, column) = place.rsplit_once(':')?;
-    let (module, line_number) = rest.rsplit_once(':')?;
-    let (line_number, column) = (line_number.parse().ok()?, column.parse().ok()?);
-    modules::is_known(module).then_some((module, line_number, column))
-}
-
-/// A CommonJS module's first line starts behind the wrapper's head.
-fn shifted_column(module: &str, line: u32, column: u32) -> u32 {
-    let head = modules::COMMON_JS_HEAD.len() as u32;
-    if line == 1 && column > head && modules::is_common_js(module) {
-        column - head
-    } else {
-        column
+fn truncate(text: &mut String) {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
     }
 }
 
@@ -162,6 +144,6 @@ pub(crate) fn describe_plainly(ctx: &Ctx<'_>, error: Error) -> String {
             exception.message().unwrap_or_default(),
             exception.stack().unwrap_or_default()
         ),
-        None => encode::text_lossy(&value),
+        None => raw::text_lossy(&value),
     }
 }

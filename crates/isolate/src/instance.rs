@@ -1,14 +1,22 @@
 //! One guest in its store: its exports, and running an entry a slice at a time.
 
-use crate::{border::State, fuel, sandbox::Sandbox};
+use crate::{
+    border::{Allowance, State},
+    fuel,
+    sandbox::Sandbox,
+};
 use coracle_abi::export;
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
-use wasmtime::{Memory, Module, ModuleExport, Store, TypedFunc};
+use wasmtime::{
+    ExternType, FuncType, Memory, Module, ModuleExport, Store, TypedFunc, ValType, WasmParams,
+    WasmResults,
+};
 
-/// Where the guest's exports are, looked up once per image.
+/// Where the guest's exports are, looked up and checked once per image.
 pub(crate) struct Entries {
     memory: ModuleExport,
     allocate: ModuleExport,
@@ -21,26 +29,50 @@ pub(crate) struct Entries {
 
 impl Entries {
     pub(crate) fn find(module: &Module) -> Result<Self, String> {
+        use ValType::{F64, I32, I64};
         let find = |name: &str| {
             module
                 .get_export_index(name)
-                .ok_or(format!("the guest has no export {name:?}"))
+                .zip(module.get_export(name))
+                .ok_or_else(|| format!("the guest has no export {name:?}"))
         };
+        let function = |name: &str, params: &[ValType], results: &[ValType]| {
+            let (index, found) = find(name)?;
+            let (params, results) = (params.iter().cloned(), results.iter().cloned());
+            let wanted = FuncType::new(module.engine(), params, results);
+            match found.func() {
+                Some(found) if FuncType::eq(found, &wanted) => Ok(index),
+                _ => Err(format!("the guest's export {name:?} is not a {wanted}")),
+            }
+        };
+        let (memory, found) = find("memory")?;
+        match found {
+            ExternType::Memory(memory) if !memory.is_64() && !memory.is_shared() => {}
+            _ => return Err("the guest's export \"memory\" is no plain memory".into()),
+        }
         Ok(Self {
-            memory: find("memory")?,
-            allocate: find(export::ALLOCATE)?,
-            load: find(export::LOAD)?,
-            invoke: find(export::INVOKE)?,
-            settle: find(export::SETTLE)?,
-            collect: find(export::COLLECT)?,
-            reseed: find(export::RESEED)?,
+            memory,
+            allocate: function(export::ALLOCATE, &[I32], &[I32])?,
+            load: function(export::LOAD, &[I32, I32, F64], &[])?,
+            invoke: function(export::INVOKE, &[I32, I32, F64], &[])?,
+            settle: function(export::SETTLE, &[I64, I32, I32, F64], &[])?,
+            collect: function(export::COLLECT, &[], &[])?,
+            reseed: function(export::RESEED, &[I64], &[])?,
         })
     }
 }
 
-/// A live guest between two entries: plain data, no stack.
+/// A live guest between two entries: plain data. Its store keeps the stack that it last ran on, empty, for the next
+/// entry.
 pub(crate) struct Instance {
-    pub(crate) store: Store<State>,
+    store: Store<State>,
+    exports: Exports,
+    has_stack: bool,
+    /// Made when it is first needed.
+    stack_return: Option<wasmtime::Func>,
+}
+
+struct Exports {
     memory: Memory,
     allocate: TypedFunc<u32, u32>,
     load: TypedFunc<(u32, u32, f64), ()>,
@@ -51,127 +83,72 @@ pub(crate) struct Instance {
 
 /// What an entry does.
 pub(crate) enum Entry {
-    Load(std::sync::Arc<[u8]>),
     Invoke(Vec<u8>),
     Settle(u64, Vec<u8>),
     Collect,
 }
 
-impl Instance {
-    /// Takes a slot of the pool, with the random seed that this isolate is to have.
-    ///
-    /// # Errors
-    /// When the pool is full, or the guest is not one: its exports have other types.
-    pub(crate) fn new(sandbox: &Sandbox, state: State, seed: u64) -> wasmtime::Result<Self> {
-        let mut store = Store::new(&sandbox.engine, state);
-        store.limiter(|state| state);
-        // For instantiation and the entries below, which run no worker code.
-        store.set_fuel(SETUP_FUEL)?;
-        let instance = sandbox.template.instantiate(&mut store)?;
-        let entries = &sandbox.entries;
-        let export = |store: &mut Store<State>, entry: &ModuleExport, name: &str| {
-            instance
-                .get_module_export(&mut *store, entry)
-                .ok_or_else(|| wasmtime::Error::msg(format!("the guest has no export {name:?}")))
-        };
-        let function = |store: &mut Store<State>, entry, name| {
-            export(store, entry, name)?.into_func().ok_or_else(|| {
-                wasmtime::Error::msg(format!("the guest's export {name:?} is no function"))
-            })
-        };
-        let memory = export(&mut store, &entries.memory, "memory")?
-            .into_memory()
-            .ok_or_else(|| wasmtime::Error::msg("the guest's memory is no memory"))?;
-        store.data_mut().set_memory(memory);
-        let reseed: TypedFunc<u64, ()> =
-            function(&mut store, &entries.reseed, export::RESEED)?.typed(&store)?;
-        reseed.call(&mut store, seed)?;
-        let allocate = function(&mut store, &entries.allocate, export::ALLOCATE)?.typed(&store)?;
-        let load = function(&mut store, &entries.load, export::LOAD)?.typed(&store)?;
-        let invoke = function(&mut store, &entries.invoke, export::INVOKE)?.typed(&store)?;
-        let settle = function(&mut store, &entries.settle, export::SETTLE)?.typed(&store)?;
-        let collect = function(&mut store, &entries.collect, export::COLLECT)?.typed(&store)?;
-        store.fuel_async_yield_interval(Some(fuel::SLICE))?;
-        Ok(Self {
-            store,
-            memory,
-            allocate,
-            load,
-            invoke,
-            settle,
-            collect,
-        })
-    }
+/// What an entry may use.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) fuel: u64,
+    pub(crate) now_ms: f64,
+    pub(crate) allowance: Allowance,
+}
 
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.memory.data_size(&self.store) as u64
-    }
+/// An entry that is over.
+pub(crate) struct Done {
+    /// `None`: it could not even be made.
+    pub(crate) instance: Option<Box<Instance>>,
+    pub(crate) fuel_left: u64,
+    pub(crate) outcome: wasmtime::Result<()>,
+}
 
-    /// Starts an entry with `fuel` to burn. It runs when it is polled.
-    pub(crate) fn enter(mut self: Box<Self>, entry: Entry, fuel: u64, now_ms: f64) -> Running {
-        Running(Box::pin(async move {
-            let outcome = self.run(&entry, fuel, now_ms).await;
-            (self, outcome)
+/// An entry under way. Its stack is held until it is done or dropped.
+pub(crate) struct Running(Pin<Box<dyn Future<Output = Done> + Send>>);
+
+impl Running {
+    /// Takes a slot of the pool, makes the instance with the random seed that it is to have, and loads the worker. All
+    /// of it is the guest's code and runs on `terms`.
+    pub(crate) fn birth(
+        sandbox: Arc<Sandbox>,
+        state: State,
+        seed: u64,
+        load: Arc<[u8]>,
+        terms: Terms,
+    ) -> Self {
+        Self(Box::pin(async move {
+            let mut store = Store::new(&sandbox.engine, state);
+            store.limiter(|state| state);
+            let made = async {
+                terms.set(&mut store)?;
+                store.fuel_async_yield_interval(Some(fuel::SLICE))?;
+                Exports::make(&sandbox, &mut store, seed).await
+            };
+            let (exports, outcome) = match made.await {
+                Ok(exports) => {
+                    let outcome = exports.load(&mut store, &load, terms.now_ms).await;
+                    (Some(exports), outcome)
+                }
+                Err(error) => (None, Err(error)),
+            };
+            Done {
+                fuel_left: store.get_fuel().unwrap_or(0),
+                instance: exports.map(|exports| {
+                    Box::new(Instance {
+                        store,
+                        exports,
+                        has_stack: true,
+                        stack_return: None,
+                    })
+                }),
+                outcome,
+            }
         }))
     }
 
-    async fn run(&mut self, entry: &Entry, fuel: u64, now_ms: f64) -> wasmtime::Result<()> {
-        self.store.set_fuel(fuel)?;
-        match entry {
-            Entry::Load(message) => {
-                let (pointer, length) = self.write(message).await?;
-                self.load
-                    .call_async(&mut self.store, (pointer, length, now_ms))
-                    .await
-            }
-            Entry::Invoke(message) => {
-                let (pointer, length) = self.write(message).await?;
-                self.invoke
-                    .call_async(&mut self.store, (pointer, length, now_ms))
-                    .await
-            }
-            Entry::Settle(operation, message) => {
-                let (pointer, length) = if message.is_empty() {
-                    (0, 0)
-                } else {
-                    self.write(message).await?
-                };
-                self.settle
-                    .call_async(&mut self.store, (*operation, pointer, length, now_ms))
-                    .await
-            }
-            Entry::Collect => self.collect.call_async(&mut self.store, ()).await,
-        }
-    }
-
-    /// Copies a message into a buffer of the guest's.
-    async fn write(&mut self, message: &[u8]) -> wasmtime::Result<(u32, u32)> {
-        let length = u32::try_from(message.len())?;
-        let pointer = self.allocate.call_async(&mut self.store, length).await?;
-        if pointer == 0 {
-            // No room. The limiter has counted the growth that it refused, which tells what to call this.
-            return Err(wasmtime::Error::msg(
-                "the guest has no memory for the message",
-            ));
-        }
-        // Wherever the guest says it is: the copy is checked against the memory's bounds.
-        self.memory
-            .write(&mut self.store, pointer as usize, message)?;
-        Ok((pointer, length))
-    }
-}
-
-/// Fuel for what the host does on its own account before any worker code runs.
-const SETUP_FUEL: u64 = 1_000_000;
-
-/// An entry under way. Its stack is held until it is done or dropped.
-pub(crate) struct Running(
-    Pin<Box<dyn Future<Output = (Box<Instance>, wasmtime::Result<()>)> + Send>>,
-);
-
-impl Running {
     /// Runs for a slice. `None`: there is more to run.
-    pub(crate) fn slice(&mut self) -> Option<(Box<Instance>, wasmtime::Result<()>)> {
+    pub(crate) fn slice(&mut self) -> Option<Done> {
         match self
             .0
             .as_mut()
@@ -180,5 +157,164 @@ impl Running {
             Poll::Ready(done) => Some(done),
             Poll::Pending => None,
         }
+    }
+}
+
+impl Instance {
+    /// Starts an entry. It runs when it is polled.
+    pub(crate) fn enter(mut self: Box<Self>, entry: Entry, terms: Terms) -> Running {
+        self.has_stack = true;
+        Running(Box::pin(async move {
+            let outcome = match terms.set(&mut self.store) {
+                Ok(()) => self.run(&entry, terms.now_ms).await,
+                Err(error) => Err(error),
+            };
+            Done {
+                fuel_left: self.store.get_fuel().unwrap_or(0),
+                instance: Some(self),
+                outcome,
+            }
+        }))
+    }
+
+    /// Whether the store keeps a stack of the pool's.
+    pub(crate) fn has_stack(&self) -> bool {
+        self.has_stack
+    }
+
+    /// Gives the stack back to the pool, which takes some microseconds.
+    ///
+    /// Wasmtime has no call for this: a store keeps the stack of an entry that ended, however it ended, except by a
+    /// panic, where the stack goes straight to the pool. So an entry is made that ends by one; it runs nothing of the
+    /// guest's. `tests/scheduling.rs` has more isolates than stacks, and fails where this stops working.
+    pub(crate) fn give_back_stack(&mut self) {
+        if !std::mem::take(&mut self.has_stack) {
+            return;
+        }
+        let unwind = *self.stack_return.get_or_insert_with(|| {
+            wasmtime::Func::wrap(&mut self.store, || -> () {
+                // Past the panic hook: nothing has gone wrong.
+                std::panic::resume_unwind(Box::new(StackReturn));
+            })
+        });
+        let entry = std::panic::AssertUnwindSafe(|| {
+            let mut call = std::pin::pin!(unwind.call_async(&mut self.store, &[], &mut []));
+            let mut context = Context::from_waker(Waker::noop());
+            let _ = call.as_mut().poll(&mut context);
+        });
+        if let Err(cause) = std::panic::catch_unwind(entry)
+            && !cause.is::<StackReturn>()
+        {
+            std::panic::resume_unwind(cause);
+        }
+    }
+
+    async fn run(&mut self, entry: &Entry, now_ms: f64) -> wasmtime::Result<()> {
+        let Self { store, exports, .. } = self;
+        match entry {
+            Entry::Invoke(message) => {
+                let (pointer, length) = exports.write(store, message).await?;
+                let call = (pointer, length, now_ms);
+                exports.invoke.call_async(store, call).await
+            }
+            Entry::Settle(operation, message) => {
+                let (pointer, length) = if message.is_empty() {
+                    (0, 0)
+                } else {
+                    exports.write(store, message).await?
+                };
+                let call = (*operation, pointer, length, now_ms);
+                exports.settle.call_async(store, call).await
+            }
+            Entry::Collect => exports.collect.call_async(store, ()).await,
+        }
+    }
+}
+
+impl Exports {
+    /// Everything that runs the guest's code is on a stack of the pool's, metered and interruptible: also a start
+    /// function, which our own guest does not have.
+    async fn make(
+        sandbox: &Sandbox,
+        store: &mut Store<State>,
+        seed: u64,
+    ) -> wasmtime::Result<Self> {
+        let instance = sandbox.template.instantiate_async(&mut *store).await?;
+        let entries = &sandbox.entries;
+        let memory = instance
+            .get_module_export(&mut *store, &entries.memory)
+            .and_then(wasmtime::Extern::into_memory)
+            .ok_or_else(|| missing("memory"))?;
+        store.data_mut().set_memory(memory);
+        let reseed: TypedFunc<u64, ()> =
+            function(instance, store, &entries.reseed, export::RESEED)?;
+        reseed.call_async(&mut *store, seed).await?;
+        Ok(Self {
+            memory,
+            allocate: function(instance, store, &entries.allocate, export::ALLOCATE)?,
+            load: function(instance, store, &entries.load, export::LOAD)?,
+            invoke: function(instance, store, &entries.invoke, export::INVOKE)?,
+            settle: function(instance, store, &entries.settle, export::SETTLE)?,
+            collect: function(instance, store, &entries.collect, export::COLLECT)?,
+        })
+    }
+
+    async fn load(
+        &self,
+        store: &mut Store<State>,
+        message: &[u8],
+        now_ms: f64,
+    ) -> wasmtime::Result<()> {
+        let (pointer, length) = self.write(store, message).await?;
+        self.load.call_async(store, (pointer, length, now_ms)).await
+    }
+
+    /// Copies a message into a buffer of the guest's.
+    async fn write(
+        &self,
+        store: &mut Store<State>,
+        message: &[u8],
+    ) -> wasmtime::Result<(u32, u32)> {
+        let length = u32::try_from(message.len())?;
+        let pointer = self.allocate.call_async(&mut *store, length).await?;
+        if pointer == 0 {
+            return Err(wasmtime::Error::msg(
+                "the guest has no room for the message",
+            ));
+        }
+        // Wherever the guest says it is: the copy is checked against the memory's bounds.
+        self.memory.write(store, pointer as usize, message)?;
+        Ok((pointer, length))
+    }
+}
+
+/// What the entry of [`Instance::give_back_stack`] ends with.
+struct StackReturn;
+
+fn function<P: WasmParams, R: WasmResults>(
+    instance: wasmtime::Instance,
+    store: &mut Store<State>,
+    entry: &ModuleExport,
+    name: &str,
+) -> wasmtime::Result<TypedFunc<P, R>> {
+    instance
+        .get_module_export(&mut *store, entry)
+        .and_then(wasmtime::Extern::into_func)
+        .ok_or_else(|| missing(name))?
+        .typed(store)
+}
+
+/// Can't happen, because [`Entries::find`] has looked; but it is no reason to panic.
+fn missing(name: &str) -> wasmtime::Error {
+    wasmtime::Error::msg(format!("the guest's export {name:?} has gone"))
+}
+
+impl Terms {
+    fn set(self, store: &mut Store<State>) -> wasmtime::Result<()> {
+        store.set_fuel(self.fuel)?;
+        store
+            .data_mut()
+            .begin(self.fuel, self.now_ms, self.allowance);
+        Ok(())
     }
 }

@@ -1,8 +1,11 @@
 //! One invocation's books: what it may use, what it has used.
 
 use crate::message::{Bytes, Call, Log, Outcome, Report, Usage, Verdict, VerdictKind};
-use coracle_loader::Limits;
-use std::time::Duration;
+use coracle_loader::{LimitName, Limits};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
 
 pub(crate) struct Invocation {
     pub(crate) limits: Limits,
@@ -19,14 +22,23 @@ pub(crate) struct Invocation {
     pub(crate) logs: Vec<Log>,
     pub(crate) log_bytes_left: u64,
     pub(crate) log_bytes_dropped: u64,
-    /// Its result has been reported; what it left running is still charged to it.
+    /// Host operations that it waits for.
+    pub(crate) operations: BTreeSet<u64>,
+    pub(crate) fetches_in_flight: u64,
+    /// Fetches that have to wait until fewer are in flight.
+    pub(crate) fetches_held: VecDeque<u64>,
+    /// Its result has been reported; what of it still runs is charged to it until the entry ends.
     pub(crate) reported: bool,
+    /// Its caller gave it up in the middle of an entry.
+    pub(crate) abandoned: bool,
 }
 
 impl Invocation {
-    pub(crate) fn new(call: &Call, arrived: Duration, reused: bool) -> Self {
+    /// Opens the books. The limits are the call's, and never more than the isolate's own.
+    pub(crate) fn new(call: &Call, isolate: &Limits, arrived: Duration, reused: bool) -> Self {
+        let limits = lower(&call.limits, isolate);
         Self {
-            limits: call.limits,
+            limits,
             arrived,
             started: false,
             fuel_load: 0,
@@ -37,18 +49,18 @@ impl Invocation {
             bytes_in: (call.args.bytes.len() + call.props.bytes.len()) as u64,
             reused,
             logs: Vec::new(),
-            log_bytes_left: call.limits.log_bytes_max,
+            log_bytes_left: limits.log_bytes_max,
             log_bytes_dropped: 0,
+            operations: BTreeSet::new(),
+            fetches_in_flight: 0,
+            fetches_held: VecDeque::new(),
             reported: false,
+            abandoned: false,
         }
     }
 
     pub(crate) fn fuel_left(&self) -> u64 {
         self.limits.fuel_max.saturating_sub(self.fuel_run)
-    }
-
-    pub(crate) fn cpu_exceeded(&self) -> bool {
-        self.cpu_run > Duration::from_millis(self.limits.cpu_ms_max)
     }
 
     /// A verdict on this invocation for exceeding `limit`.
@@ -63,16 +75,31 @@ impl Invocation {
             limit_name,
             used,
             limit,
-            subrequests_sent: self.subrequests as u32,
             ..self.verdict_plain(kind)
         }
     }
 
     pub(crate) fn verdict_plain(&self, kind: VerdictKind) -> Verdict {
         Verdict {
-            subrequests_sent: self.subrequests as u32,
+            subrequests_sent: count(self.subrequests),
             ..Verdict::without_limit(kind, self.started)
         }
+    }
+
+    /// A verdict where the CPU time is used up.
+    pub(crate) fn verdict_on_cpu(&self) -> Option<Verdict> {
+        let limit = self.limits.cpu_ms_max;
+        (self.cpu_run > Duration::from_millis(limit)).then(|| {
+            let used = self.cpu_run.as_millis() as u64;
+            self.verdict(VerdictKind::Cpu, "cpu_ms_max", used, limit)
+        })
+    }
+
+    /// A verdict where the wall time is used up.
+    pub(crate) fn verdict_on_wall(&self, now: Duration) -> Verdict {
+        let limit = self.limits.wall_ms_max;
+        let used = now.saturating_sub(self.arrived).as_millis() as u64;
+        self.verdict(VerdictKind::Wall, "wall_ms_max", used, limit)
     }
 
     /// Closes the books.
@@ -91,7 +118,7 @@ impl Invocation {
                 wall_us: now.saturating_sub(self.arrived).as_micros() as u64,
                 memory_peak_bytes: memory.bytes,
                 memory_denied: memory.denied,
-                subrequests: self.subrequests as u32,
+                subrequests: count(self.subrequests),
                 bytes_in: self.bytes_in,
                 bytes_out,
                 isolate_reused: self.reused,
@@ -100,6 +127,19 @@ impl Invocation {
             log_bytes_dropped: self.log_bytes_dropped,
         }
     }
+}
+
+fn count(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Of each limit the lower one.
+fn lower(one: &Limits, other: &Limits) -> Limits {
+    let mut lowered = *one;
+    for name in LimitName::ALL {
+        lowered.set(name, one.get(name).min(other.get(name)));
+    }
+    lowered
 }
 
 /// The isolate's memory when a report is made.

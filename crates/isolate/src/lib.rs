@@ -6,7 +6,8 @@
 //! it runs. This is the only host crate with `unsafe` in it.
 //!
 //! From the outside in:
-//! - [`Threads`] is the [`Scheduler`] that runs isolates in slices on threads of its own;
+//! - [`Threads`] is the [`Scheduler`] that runs isolates in slices on threads of its own; [`Stepper`] is the one
+//!   without threads, for simulation and measuring;
 //! - an `Actor` is one isolate with its mailbox, invocations and budgets, driven a slice at a time;
 //! - an `Instance` is the Wasm side of it: store, exports, imports;
 //! - an [`Image`] is the compiled snapshot that instances are made from, and [`Sandbox`] the engine that holds it.
@@ -20,6 +21,8 @@ mod instance;
 mod invocation;
 mod machine;
 mod message;
+mod pool_memory;
+mod random;
 mod sandbox;
 mod scheduler;
 
@@ -33,5 +36,5 @@ pub use crate::{
         Usage, Verdict, VerdictKind, WorkerSpec,
     },
     sandbox::{Sandbox, SandboxConfig, SandboxError},
-    scheduler::{Health, Scheduler, Stats, Threads, ThreadsConfig},
+    scheduler::{Health, Scheduler, Stats, Stepper, StepperConfig, Threads, ThreadsConfig},
 };

@@ -20,6 +20,9 @@ const MAPS_PER_ISOLATE: u64 = 5;
 const MAPS_RESERVED: u64 = 4_096;
 /// Memory that is planned for an isolate: what a small one touches, with room for its bookkeeping.
 const PLANNED_BYTES_PER_ISOLATE: u64 = 1024 * 1024;
+/// Isolates in the middle of running code, at least and at most: many endless loops must not keep others out.
+const RUNNING_MIN: u64 = 128;
+const RUNNING_CEILING: u64 = 1_000;
 /// Address space is cut in slots of 8 GiB; more would not fit.
 const ISOLATES_CEILING: u64 = 10_000;
 
@@ -45,6 +48,16 @@ impl Machine {
         let by_memory = self.memory_bytes / 2 / PLANNED_BYTES_PER_ISOLATE;
         let by_maps = self.map_count_max.saturating_sub(MAPS_RESERVED) / MAPS_PER_ISOLATE;
         by_memory.min(by_maps).clamp(16, ISOLATES_CEILING) as u32
+    }
+}
+
+impl Machine {
+    /// How many isolates can be in the middle of running code: as many as fill a quarter of the memory with stacks that
+    /// recursed as deeply as can be, which hardly any do.
+    #[must_use]
+    pub(crate) fn running_max(&self, isolates_max: u32) -> u32 {
+        let by_memory = self.memory_bytes / 4 / crate::sandbox::FIBER_STACK_BYTES as u64;
+        isolates_max.min(by_memory.clamp(RUNNING_MIN, RUNNING_CEILING) as u32)
     }
 }
 
@@ -107,6 +120,15 @@ mod tests {
     fn mappings_bound_the_pool_before_memory_does() {
         assert_eq!(machine(64 << 30, 40_096).isolates_max(), 7_200);
         assert_eq!(machine(64 << 30, 1 << 30).isolates_max(), 10_000);
+    }
+
+    #[test]
+    fn stacks_are_few_enough_for_the_memory_and_enough_for_a_hundred_endless_loops() {
+        let running_max = |machine: Machine| machine.running_max(machine.isolates_max());
+        assert_eq!(running_max(machine(512 << 20, 65_530)), 128);
+        assert_eq!(running_max(machine(8 << 30, 65_530)), 292);
+        assert_eq!(running_max(machine(64 << 30, 65_530)), 1_000);
+        assert_eq!(running_max(machine(16 << 20, 65_530)), 16);
     }
 
     #[test]

@@ -57,7 +57,14 @@ pub enum Message {
         /// The call.
         invocation: u64,
     },
-    /// Ends the isolate and what runs in it, unreported: whoever sends this has answered the callers.
+    /// Collects the isolate's garbage when it comes to rest, at nobody's expense. What it frees can be used again inside
+    /// of the isolate; the pool gets nothing back.
+    Collect {
+        /// The isolate.
+        isolate: u64,
+    },
+    /// Ends the isolate and what runs in it, unreported: whoever sends this has answered the callers. Calls that are
+    /// sent later are answered with `isolate_lost`.
     End {
         /// The isolate.
         isolate: u64,
@@ -99,7 +106,7 @@ pub struct Call {
 /// From an isolate.
 #[derive(Debug)]
 pub enum Event {
-    /// An invocation ended.
+    /// An invocation ended. Every call leads to this exactly once, unless its isolate is told to end before.
     Finished {
         /// The isolate that served it.
         isolate: u64,
@@ -107,7 +114,8 @@ pub enum Event {
         invocation: u64,
         /// How it ended and what it cost.
         report: Box<Report>,
-        /// Whether the isolate serves on. If not, `Ended` follows, after a report for every other invocation in it.
+        /// False for the invocation that ended the isolate; `Ended` follows, and nothing in between. The others that were
+        /// lost with it have been reported before, with true: their own fate says nothing about the isolate.
         isolate_reusable: bool,
     },
     /// The isolate is gone, and its place in the pool is free.

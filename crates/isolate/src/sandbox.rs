@@ -11,9 +11,9 @@ use wasmtime::{
 /// in the guest before it is a trap here.
 const WASM_STACK_BYTES: usize = 6 << 20;
 /// A fiber's stack holds the Wasm stack and the host's frames above it.
-const FIBER_STACK_BYTES: usize = 7 << 20;
+pub(crate) const FIBER_STACK_BYTES: usize = 7 << 20;
 /// What an instance of a memory may be configured to hold; a worker's own limit is lower or equal.
-pub(crate) const MEMORY_BYTES_CEILING: usize = 1 << 30;
+pub(crate) const MEMORY_BYTES_CEILING: u64 = 1 << 30;
 /// Entries of the guest's function table, with room for compiled code.
 const TABLE_ELEMENTS_MAX: usize = 20_000;
 /// Kept resident in a free slot: resetting these pages is cheaper than faulting them in again, where the kernel can say
@@ -26,7 +26,8 @@ const TABLE_KEEP_RESIDENT_BYTES: usize = 64 << 10;
 pub struct SandboxConfig {
     /// Isolates that can be alive at once.
     pub isolates_max: u32,
-    /// Isolates that can be in the middle of running code at once; each holds a stack.
+    /// Isolates that can be in the middle of running code at once; more wait until one of them is through. Each holds a
+    /// stack, of which it has touched a few KiB, or some MiB where it recursed deeply.
     pub running_max: u32,
     /// Whether to reset slots by the kernel's list of dirty pages.
     pub pagemap_scan: bool,
@@ -39,7 +40,7 @@ impl SandboxConfig {
         let isolates_max = machine.isolates_max();
         Self {
             isolates_max,
-            running_max: isolates_max.min(1_000),
+            running_max: machine.running_max(isolates_max),
             pagemap_scan: machine.pagemap_scan,
         }
     }
@@ -136,27 +137,64 @@ const GUEST_FEATURES: WasmFeatures = WasmFeatures::MUTABLE_GLOBAL
     .union(WasmFeatures::BULK_MEMORY)
     .union(WasmFeatures::SIMD);
 
-/// For making an image: for the named baseline, or for this very machine.
-pub(crate) fn compile_config(for_baseline: bool) -> Config {
+/// The CPU that code is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cpu {
+    /// What [`CPU_BASELINE`](crate::CPU_BASELINE) names.
+    Baseline,
+    /// This machine's.
+    Native,
+}
+
+/// Calls another macro with what x86-64-v3 is: Cranelift's name of each feature, and the CPU's.
+macro_rules! with_baseline_features {
+    ($with:ident) => {
+        $with! {
+            "has_sse3" = "sse3",
+            "has_ssse3" = "ssse3",
+            "has_sse41" = "sse4.1",
+            "has_sse42" = "sse4.2",
+            "has_popcnt" = "popcnt",
+            "has_avx" = "avx",
+            "has_avx2" = "avx2",
+            "has_bmi1" = "bmi1",
+            "has_bmi2" = "bmi2",
+            "has_lzcnt" = "lzcnt",
+            "has_fma" = "fma",
+        }
+    };
+}
+
+impl Cpu {
+    /// The baseline, unless this machine has less.
+    pub(crate) fn of_this_machine() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            macro_rules! all_detected {
+                ($($flag:literal = $feature:tt,)*) => {
+                    $(std::arch::is_x86_feature_detected!($feature))&&*
+                };
+            }
+            if !with_baseline_features!(all_detected) {
+                return Self::Native;
+            }
+        }
+        Self::Baseline
+    }
+}
+
+/// For making an image.
+pub(crate) fn compile_config(cpu: Cpu) -> Config {
     let mut config = base_config();
-    if for_baseline && cfg!(target_arch = "x86_64") {
+    if cpu == Cpu::Baseline && cfg!(target_arch = "x86_64") {
         // Naming the target keeps this machine's features out of the code.
         config
             .target("x86_64-unknown-linux-gnu")
             .expect("Cranelift was built for this architecture");
-        for flag in [
-            "has_sse3",
-            "has_ssse3",
-            "has_sse41",
-            "has_sse42",
-            "has_popcnt",
-            "has_avx",
-            "has_avx2",
-            "has_bmi1",
-            "has_bmi2",
-            "has_lzcnt",
-            "has_fma",
-        ] {
+        macro_rules! flags {
+            ($($flag:literal = $feature:literal,)*) => { [$($flag),*] };
+        }
+        for flag in with_baseline_features!(flags) {
             #[expect(
                 unsafe_code,
                 reason = "Cranelift's flags are not checked against the CPU here"
@@ -189,7 +227,7 @@ fn runtime_config(sandbox: &SandboxConfig) -> Config {
         .max_memories_per_module(1)
         .max_tables_per_module(1)
         .max_core_instance_size(1 << 20)
-        .max_memory_size(MEMORY_BYTES_CEILING)
+        .max_memory_size(MEMORY_BYTES_CEILING as usize)
         .table_elements(TABLE_ELEMENTS_MAX);
     if sandbox.pagemap_scan {
         // Only together: without the scan the whole range would be written at every reset.
@@ -203,9 +241,9 @@ fn runtime_config(sandbox: &SandboxConfig) -> Config {
 }
 
 /// A short name for what an image must agree with; part of its file name in a cache.
-pub(crate) fn compatibility() -> String {
+pub(crate) fn compatibility(cpu: Cpu) -> String {
     let mut hasher = DefaultHasher::new();
-    if let Ok(engine) = Engine::new(&compile_config(true)) {
+    if let Ok(engine) = Engine::new(&compile_config(cpu)) {
         engine.precompile_compatibility_hash().hash(&mut hasher);
     }
     format!("{:016x}", hasher.finish())

@@ -194,3 +194,94 @@ pub fn value(report: &Report) -> Value {
         other => panic!("no value but {other:?}"),
     }
 }
+
+/// A module of a kind that its name does not tell.
+pub struct Source<'a> {
+    pub name: &'a str,
+    pub kind: coracle_abi::ModuleKind,
+    pub body: &'a [u8],
+}
+
+/// A worker of these modules, the first of them the main one, with this `env`.
+pub fn worker_of(modules: &[Source<'_>], env: &Value) -> WorkerSpec {
+    use coracle_abi as abi;
+    let env = coracle_value::encode(env);
+    let load = abi::Load {
+        main_module: modules[0].name,
+        modules: modules
+            .iter()
+            .map(|module| abi::Module {
+                name: module.name,
+                kind: module.kind,
+                body: module.body.into(),
+            })
+            .collect(),
+        env: abi::Encoded {
+            form: Form::Cbor,
+            bytes: env[..].into(),
+        },
+        value_depth_max: 512,
+    };
+    WorkerSpec {
+        load: minicbor::to_vec(&load).unwrap().into(),
+        outbound_refusal: REFUSED.into(),
+        limits: Limits::default(),
+    }
+}
+
+/// What was thrown.
+pub fn thrown(report: &Report) -> coracle_isolate::Thrown {
+    match &report.outcome {
+        Outcome::Threw(thrown) => (**thrown).clone(),
+        other => panic!("nothing thrown but {other:?}"),
+    }
+}
+
+/// `name: message` of what was thrown.
+pub fn thrown_text(report: &Report) -> String {
+    let thrown = thrown(report);
+    format!("{}: {}", thrown.name, thrown.message)
+}
+
+/// The JSON text that a report ended with.
+pub fn json(report: &Report) -> String {
+    match &report.outcome {
+        Outcome::Value(Bytes {
+            form: Form::Json,
+            bytes,
+        }) => String::from_utf8(bytes.clone()).unwrap(),
+        other => panic!("no JSON but {other:?}"),
+    }
+}
+
+/// What was logged, each as `level: message`.
+pub fn logs(report: &Report) -> Vec<String> {
+    let line = |log: &coracle_isolate::Log| format!("{:?}: {}", log.level, log.message);
+    report.logs.iter().map(line).collect()
+}
+
+impl Bench {
+    /// Calls a worker that has only this main module: `run(arg, env, ctx)` of its default export.
+    pub fn run_module(&self, source: &str, arg: Value) -> Report {
+        let isolate = self.isolate(worker(&[("main.js", source)]));
+        let report = self.call(isolate, "run", &[arg]);
+        self.threads.send(Message::End { isolate });
+        report
+    }
+
+    /// Runs the body of an async handler `run(arg, env, ctx)` in a worker of its own.
+    pub fn run_with(&self, body: &str, arg: Value) -> Report {
+        let source = format!("export default {{ async run(arg, env, ctx) {{ {body}\n}} }};");
+        self.run_module(&source, arg)
+    }
+
+    /// The same without an argument.
+    pub fn run(&self, body: &str) -> Report {
+        self.run_with(body, Value::Undefined)
+    }
+
+    /// The value that the body of a handler returns.
+    pub fn eval(&self, body: &str) -> Value {
+        value(&self.run(body))
+    }
+}

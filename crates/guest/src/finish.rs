@@ -1,0 +1,98 @@
+//! Reporting results, and `structuredClone`: the codec's two users inside the prelude.
+
+use crate::{
+    decode::{self, DecodeError},
+    encode::{self, EncodeError, Instances, Manner},
+    engine::js::{Ctx, Exception, Result, Value},
+    host, json, raw, thrown,
+};
+use coracle_abi::{Form, finish};
+use coracle_value::DEPTH_CEILING;
+
+/// How a result is to be reported. Travels through the prelude as an array.
+pub(crate) struct Reply {
+    pub(crate) invocation: f64,
+    pub(crate) form: Form,
+    pub(crate) result_bytes_max: u32,
+    pub(crate) value_depth_max: u32,
+}
+
+impl Reply {
+    pub(crate) fn into_array<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let is_json = f64::from(u8::from(self.form == Form::Json));
+        let numbers = [
+            self.invocation,
+            is_json,
+            f64::from(self.result_bytes_max),
+            f64::from(self.value_depth_max),
+        ];
+        raw::array(ctx, &numbers.map(|number| raw::number(ctx, number)))
+    }
+}
+
+/// `host.finish(invocation, isJson, bytesMax, depthMax, value)`: encodes the result and reports it, or why it can't be.
+pub(crate) fn finish_with_value<'js>(
+    ctx: Ctx<'js>,
+    invocation: f64,
+    is_json: f64,
+    bytes_max: f64,
+    depth_max: f64,
+    value: Value<'js>,
+) {
+    let invocation = invocation as u64;
+    let (bytes_max, depth_max) = (bytes_max as usize, depth_max as usize);
+    let outcome = if value.is_undefined() {
+        Ok((finish::UNDEFINED, Vec::new()))
+    } else if is_json != 0.0 {
+        json::stringify(&ctx, &value, bytes_max, depth_max).map(|text| match text {
+            Some(text) => (finish::JSON, text),
+            None => (finish::UNDEFINED, Vec::new()),
+        })
+    } else {
+        let manner = Manner {
+            root: "result",
+            bytes_max,
+            depth_max,
+            instances: Instances::Refused,
+        };
+        encode::cbor(&ctx, &value, manner).map(|bytes| (finish::CBOR, bytes))
+    };
+    match outcome {
+        Ok((kind, bytes)) => host::finish(invocation, kind, bytes),
+        Err(EncodeError::TooDeep) => host::finish(invocation, finish::VALUE_TOO_DEEP, vec![1]),
+        Err(EncodeError::TooLarge(size)) => {
+            let size = (size as u64).to_le_bytes();
+            host::finish(invocation, finish::RESULT_TOO_LARGE, size.to_vec());
+        }
+        Err(EncodeError::Threw(error)) => {
+            thrown::finish_with_engine_error(&ctx, invocation, error, false)
+        }
+    }
+}
+
+/// Bytes that `structuredClone` may take on the way: more than any isolate's memory leaves room for.
+const CLONE_BYTES_MAX: usize = 1 << 28;
+
+/// `structuredClone`: through the codec, so that both agree.
+pub(crate) fn structured_clone<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
+    let manner = Manner {
+        root: "value",
+        bytes_max: CLONE_BYTES_MAX,
+        depth_max: DEPTH_CEILING,
+        instances: Instances::Plain,
+    };
+    let bytes = encode::cbor(&ctx, &value, manner).map_err(|error| match error {
+        EncodeError::Threw(error) => error,
+        EncodeError::TooDeep => {
+            Exception::throw_range(&ctx, "The value is nested too deeply to be cloned.")
+        }
+        EncodeError::TooLarge(_) => {
+            Exception::throw_range(&ctx, "The value is too large to be cloned.")
+        }
+    })?;
+    decode::cbor(&ctx, &bytes, DEPTH_CEILING).map_err(|error| match error {
+        DecodeError::Threw(error) => error,
+        DecodeError::TooDeep => Exception::throw_range(&ctx, "The value is nested too deeply."),
+        DecodeError::Malformed(text) => Exception::throw_type(&ctx, &text),
+    })
+}

@@ -1,0 +1,549 @@
+//! What the engine offers and rquickjs does not: the calls into its C interface, made safe.
+//!
+//! Owns every raw call but those that a module needs for itself alone. A failed call leaves its exception pending, as
+//! rquickjs does, and answers [`Error::Exception`]; whoever does not pass the error on takes the exception with
+//! [`forget_exception`], because the engine's module loader mistakes one that was left behind for its own.
+
+use crate::engine::js::{Ctx, Error, Result, Value, qjs};
+use coracle_value::TypedArrayKind;
+use std::ffi::CString;
+
+fn raw(ctx: &Ctx<'_>) -> *mut qjs::JSContext {
+    ctx.as_raw().as_ptr()
+}
+
+/// Takes possession of what the engine answered, and turns its exception marker into an error.
+///
+/// # Safety
+/// `raw` is an owned value of `ctx`'s runtime, or the marker.
+pub(crate) unsafe fn owned<'js>(ctx: &Ctx<'js>, raw: qjs::JSValue) -> Result<Value<'js>> {
+    // SAFETY: promised by the caller.
+    let value = unsafe { Value::from_raw(ctx.clone(), raw) };
+    if value.is_exception() {
+        Err(Error::Exception)
+    } else {
+        Ok(value)
+    }
+}
+
+fn done(outcome: std::ffi::c_int) -> Result<bool> {
+    if outcome < 0 {
+        Err(Error::Exception)
+    } else {
+        Ok(outcome > 0)
+    }
+}
+
+/// A reference of its own for a call that takes possession of it.
+fn given(value: &Value<'_>) -> qjs::JSValue {
+    // SAFETY: the value is alive.
+    unsafe { qjs::JS_DupValue(raw(value.ctx()), value.as_raw()) }
+}
+
+/// Drops the pending exception, if there is one.
+pub(crate) fn forget_exception(ctx: &Ctx<'_>) {
+    ctx.catch();
+}
+
+/// The class id of an object; 0 for primitives.
+pub(crate) fn class_id(value: &Value<'_>) -> u32 {
+    // SAFETY: only reads the value.
+    unsafe { qjs::JS_GetClassID(value.as_raw()) }
+}
+
+/// Where an object lives. Only compared, never followed.
+pub(crate) fn identity(value: &Value<'_>) -> usize {
+    // SAFETY: reads the pointer field of the value without following it.
+    unsafe { qjs::JS_VALUE_GET_PTR(value.as_raw()) as usize }
+}
+
+/// A number. (rquickjs makes 0 of -0.)
+pub(crate) fn number<'js>(ctx: &Ctx<'js>, number: f64) -> Value<'js> {
+    let whole = number as i32;
+    if f64::from(whole).to_bits() == number.to_bits() {
+        Value::new_int(ctx.clone(), whole)
+    } else {
+        Value::new_float(ctx.clone(), number)
+    }
+}
+
+/// A string from UTF-8 or WTF-8.
+pub(crate) fn string<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
+    // SAFETY: the engine copies `bytes` and answers with an owned value.
+    unsafe {
+        let raw = qjs::JS_NewStringLen(raw(ctx), bytes.as_ptr().cast(), bytes.len() as _);
+        owned(ctx, raw)
+    }
+}
+
+/// Runs `read` over the UTF-8 (WTF-8 where there are lone surrogates) of a string.
+pub(crate) fn with_text<T>(value: &Value<'_>, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+    debug_assert!(value.is_string(), "what is not a string runs code here");
+    let ctx = raw(value.ctx());
+    let mut length = 0;
+    // SAFETY: the engine's copy is read before it is freed.
+    unsafe {
+        let text = qjs::JS_ToCStringLen2(ctx, &raw mut length, value.as_raw(), false);
+        if text.is_null() {
+            return Err(Error::Exception);
+        }
+        let outcome = read(std::slice::from_raw_parts(text.cast(), length as usize));
+        qjs::JS_FreeCString(ctx, text);
+        Ok(outcome)
+    }
+}
+
+/// A string's text with lone surrogates replaced; empty for what is not a string.
+pub(crate) fn text_lossy(value: &Value<'_>) -> String {
+    if !value.is_string() {
+        return String::new();
+    }
+    with_text(value, |bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_else(|_| {
+        forget_exception(value.ctx());
+        String::new()
+    })
+}
+
+/// The name of a property.
+pub(crate) struct Key<'js> {
+    ctx: Ctx<'js>,
+    atom: qjs::JSAtom,
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the atom is owned and freed once.
+        unsafe { qjs::JS_FreeAtom(raw(&self.ctx), self.atom) }
+    }
+}
+
+impl<'js> Key<'js> {
+    pub(crate) fn new(ctx: &Ctx<'js>, name: &[u8]) -> Result<Self> {
+        // SAFETY: the engine copies `name` and answers with an owned atom.
+        let atom =
+            unsafe { qjs::JS_NewAtomLen(raw(ctx), name.as_ptr().cast(), name.len() as _) };
+        Self::owned(ctx, atom)
+    }
+
+    fn index(ctx: &Ctx<'js>, index: u32) -> Result<Self> {
+        // SAFETY: answers with an owned atom.
+        let atom = unsafe { qjs::JS_NewAtomUInt32(raw(ctx), index) };
+        Self::owned(ctx, atom)
+    }
+
+    /// Takes possession of what the engine answered.
+    pub(crate) fn owned(ctx: &Ctx<'js>, atom: qjs::JSAtom) -> Result<Self> {
+        // 0 is no atom: memory ran out.
+        if atom == 0 {
+            return Err(Error::Exception);
+        }
+        Ok(Self {
+            ctx: ctx.clone(),
+            atom,
+        })
+    }
+
+    pub(crate) fn ctx(&self) -> &Ctx<'js> {
+        &self.ctx
+    }
+
+    pub(crate) fn with_text<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        // SAFETY: answers with an owned value.
+        let text = unsafe {
+            let raw = qjs::JS_AtomToString(raw(&self.ctx), self.atom);
+            owned(&self.ctx, raw)?
+        };
+        with_text(&text, read)
+    }
+}
+
+/// The value of `object[key]`: runs getters and traps.
+pub(crate) fn get<'js>(object: &Value<'js>, key: &Key<'js>) -> Result<Value<'js>> {
+    // SAFETY: answers with an owned value.
+    unsafe {
+        let raw = qjs::JS_GetProperty(raw(&key.ctx), object.as_raw(), key.atom);
+        owned(&key.ctx, raw)
+    }
+}
+
+/// What an object itself has under a key.
+pub(crate) enum Property<'js> {
+    Data(Value<'js>),
+    Accessor,
+}
+
+/// The property that `object` itself has: runs no getter.
+pub(crate) fn own<'js>(object: &Value<'js>, key: &Key<'js>) -> Result<Option<Property<'js>>> {
+    let ctx = &key.ctx;
+    let mut found = qjs::JSPropertyDescriptor {
+        flags: 0,
+        value: qjs::JS_UNDEFINED,
+        getter: qjs::JS_UNDEFINED,
+        setter: qjs::JS_UNDEFINED,
+    };
+    // SAFETY: the descriptor is an out parameter; what it holds afterwards is owned.
+    unsafe {
+        let outcome =
+            qjs::JS_GetOwnProperty(raw(ctx), &raw mut found, object.as_raw(), key.atom);
+        if !done(outcome)? {
+            return Ok(None);
+        }
+        let value = owned(ctx, found.value)?;
+        drop(Value::from_raw(ctx.clone(), found.getter));
+        drop(Value::from_raw(ctx.clone(), found.setter));
+        if found.flags & qjs::JS_PROP_GETSET as i32 != 0 {
+            Ok(Some(Property::Accessor))
+        } else {
+            Ok(Some(Property::Data(value)))
+        }
+    }
+}
+
+/// The value of the property that `object` itself has: runs its getter.
+pub(crate) fn own_value<'js>(object: &Value<'js>, key: &Key<'js>) -> Result<Option<Value<'js>>> {
+    Ok(match own(object, key)? {
+        None => None,
+        Some(Property::Data(value)) => Some(value),
+        Some(Property::Accessor) => Some(get(object, key)?),
+    })
+}
+
+/// The element that an array itself has at `index`.
+pub(crate) fn own_element<'js>(array: &Value<'js>, index: u32) -> Result<Option<Value<'js>>> {
+    own_value(array, &Key::index(array.ctx(), index)?)
+}
+
+/// The own enumerable string keys of an object, in order.
+pub(crate) fn own_keys<'js>(object: &Value<'js>) -> Result<Vec<Key<'js>>> {
+    let ctx = object.ctx();
+    let (mut table, mut length) = (std::ptr::null_mut(), 0);
+    let flags = qjs::JS_GPN_STRING_MASK | qjs::JS_GPN_ENUM_ONLY;
+    // SAFETY: table and length are out parameters. Each atom is duplicated before the table is freed.
+    unsafe {
+        let outcome = qjs::JS_GetOwnPropertyNames(
+            raw(ctx),
+            &raw mut table,
+            &raw mut length,
+            object.as_raw(),
+            flags as _,
+        );
+        done(outcome)?;
+        let keys = (0..length as usize).map(|index| Key {
+            ctx: ctx.clone(),
+            atom: qjs::JS_DupAtom(raw(ctx), (*table.add(index)).atom),
+        });
+        let keys = keys.collect();
+        qjs::JS_FreePropertyEnum(raw(ctx), table, length);
+        Ok(keys)
+    }
+}
+
+/// Whether a property that is defined shows up in an enumeration.
+#[derive(Clone, Copy)]
+pub(crate) enum Enumerable {
+    Yes,
+    No,
+}
+
+/// Defines an own data property, writable and configurable: no setter takes part.
+pub(crate) fn define<'js>(
+    object: &Value<'js>,
+    key: &Key<'js>,
+    value: &Value<'js>,
+    enumerable: Enumerable,
+) -> Result<()> {
+    let flags = match enumerable {
+        Enumerable::Yes => qjs::JS_PROP_C_W_E,
+        Enumerable::No => qjs::JS_PROP_CONFIGURABLE | qjs::JS_PROP_WRITABLE,
+    };
+    // SAFETY: the call takes a reference of its own over.
+    done(unsafe {
+        qjs::JS_DefinePropertyValue(
+            raw(&key.ctx),
+            object.as_raw(),
+            key.atom,
+            given(value),
+            flags as _,
+        )
+    })
+    .map(drop)
+}
+
+/// Defines an element of an array.
+pub(crate) fn define_element<'js>(
+    array: &Value<'js>,
+    index: u32,
+    value: &Value<'js>,
+) -> Result<()> {
+    let flags = qjs::JS_PROP_C_W_E;
+    // SAFETY: the call takes a reference of its own over.
+    done(unsafe {
+        qjs::JS_DefinePropertyValueUint32(
+            raw(array.ctx()),
+            array.as_raw(),
+            index,
+            given(value),
+            flags as _,
+        )
+    })
+    .map(drop)
+}
+
+/// An array of `values`.
+pub(crate) fn array<'js>(ctx: &Ctx<'js>, values: &[Value<'js>]) -> Result<Value<'js>> {
+    let raws: Vec<qjs::JSValue> = values.iter().map(given).collect();
+    // SAFETY: `raws` holds references of their own, which the call takes over.
+    unsafe {
+        let array = qjs::JS_NewArrayFrom(raw(ctx), raws.len() as _, raws.as_ptr());
+        owned(ctx, array)
+    }
+}
+
+/// The length of an array.
+pub(crate) fn length(array: &Value<'_>) -> Result<u32> {
+    let mut length = 0;
+    // SAFETY: the length is an out parameter.
+    done(unsafe { qjs::JS_GetLength(raw(array.ctx()), array.as_raw(), &raw mut length) })?;
+    Ok(u32::try_from(length).unwrap_or(u32::MAX))
+}
+
+/// Sets the length of an array, for holes at its end.
+pub(crate) fn set_length(array: &Value<'_>, length: u32) -> Result<()> {
+    // SAFETY: only passes values.
+    done(unsafe { qjs::JS_SetLength(raw(array.ctx()), array.as_raw(), i64::from(length)) })
+        .map(drop)
+}
+
+/// The prototype of an object that is no Proxy.
+pub(crate) fn prototype<'js>(object: &Value<'js>) -> Result<Value<'js>> {
+    // SAFETY: answers with an owned value.
+    unsafe {
+        let raw = qjs::JS_GetPrototype(raw(object.ctx()), object.as_raw());
+        owned(object.ctx(), raw)
+    }
+}
+
+/// A new object of an engine's class.
+pub(crate) fn object_of_class<'js>(
+    ctx: &Ctx<'js>,
+    prototype: &Value<'js>,
+    class: u32,
+) -> Result<Value<'js>> {
+    // SAFETY: answers with an owned value.
+    unsafe {
+        let raw = qjs::JS_NewObjectProtoClass(raw(ctx), prototype.as_raw(), class as _);
+        owned(ctx, raw)
+    }
+}
+
+/// A `Date`.
+pub(crate) fn date<'js>(ctx: &Ctx<'js>, milliseconds: f64) -> Result<Value<'js>> {
+    // SAFETY: answers with an owned value.
+    unsafe {
+        let raw = qjs::JS_NewDate(raw(ctx), milliseconds);
+        owned(ctx, raw)
+    }
+}
+
+/// An `ArrayBuffer` with a copy of `bytes`.
+pub(crate) fn array_buffer<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
+    // SAFETY: the engine copies `bytes` and answers with an owned value.
+    unsafe {
+        let raw = qjs::JS_NewArrayBufferCopy(raw(ctx), bytes.as_ptr(), bytes.len() as _);
+        owned(ctx, raw)
+    }
+}
+
+/// Runs `access` over the bytes of an `ArrayBuffer`. `None`: it is detached.
+pub(crate) fn with_buffer<T>(
+    buffer: &Value<'_>,
+    access: impl FnOnce(&mut [u8]) -> T,
+) -> Option<T> {
+    let ctx = buffer.ctx();
+    let mut size = 0;
+    // SAFETY: the slice is what the engine says that the buffer is now, and nothing of the engine runs while `access`
+    // has it.
+    unsafe {
+        let start = qjs::JS_GetArrayBuffer(raw(ctx), &raw mut size, buffer.as_raw());
+        if start.is_null() && ctx.has_exception() {
+            forget_exception(ctx);
+            return None;
+        }
+        Some(match size {
+            0 => access(&mut []),
+            size => access(std::slice::from_raw_parts_mut(start, size as usize)),
+        })
+    }
+}
+
+/// The classes of typed arrays by the engine's numbers.
+const TYPED_ARRAYS: [TypedArrayKind; 12] = [
+    TypedArrayKind::Uint8Clamped,
+    TypedArrayKind::Int8,
+    TypedArrayKind::Uint8,
+    TypedArrayKind::Int16,
+    TypedArrayKind::Uint16,
+    TypedArrayKind::Int32,
+    TypedArrayKind::Uint32,
+    TypedArrayKind::BigInt64,
+    TypedArrayKind::BigUint64,
+    TypedArrayKind::Float16,
+    TypedArrayKind::Float32,
+    TypedArrayKind::Float64,
+];
+
+/// The class of a typed array, if it is one.
+pub(crate) fn typed_array_kind(value: &Value<'_>) -> Option<TypedArrayKind> {
+    // SAFETY: only reads the value.
+    let number = unsafe { qjs::JS_GetTypedArrayType(value.as_raw()) };
+    TYPED_ARRAYS.get(usize::try_from(number).ok()?).copied()
+}
+
+/// A typed array over the whole of a buffer.
+pub(crate) fn typed_array<'js>(buffer: &Value<'js>, kind: TypedArrayKind) -> Result<Value<'js>> {
+    let number = TYPED_ARRAYS.iter().position(|known| *known == kind);
+    // The older engine reads all three, however many it is told of.
+    let mut arguments = [buffer.as_raw(), qjs::JS_UNDEFINED, qjs::JS_UNDEFINED];
+    // SAFETY: the arguments outlive the call, which answers with an owned value.
+    unsafe {
+        let raw = qjs::JS_NewTypedArray(
+            raw(buffer.ctx()),
+            arguments.len() as _,
+            arguments.as_mut_ptr(),
+            number.unwrap_or_default() as _,
+        );
+        owned(buffer.ctx(), raw)
+    }
+}
+
+/// The buffer of a typed array. `None`: it is detached, or has become too small.
+///
+/// The engine would also tell the window, but the length that it tells of an array that tracks its buffer's length is
+/// that of the time when the array was made.
+pub(crate) fn typed_array_buffer<'js>(array: &Value<'js>) -> Option<Value<'js>> {
+    let nowhere = std::ptr::null_mut();
+    // SAFETY: the engine leaves out what it is given no place for; answers with an owned value.
+    let buffer = unsafe {
+        let buffer = qjs::JS_GetTypedArrayBuffer(
+            raw(array.ctx()),
+            array.as_raw(),
+            nowhere,
+            nowhere,
+            nowhere,
+        );
+        owned(array.ctx(), buffer)
+    };
+    buffer.map_err(|_| forget_exception(array.ctx())).ok()
+}
+
+/// Parses JSON; `name` stands for it in the error.
+pub(crate) fn parse_json<'js>(ctx: &Ctx<'js>, text: &str, name: &str) -> Result<Value<'js>> {
+    let mut source = Vec::with_capacity(text.len() + 1);
+    source.extend_from_slice(text.as_bytes());
+    source.push(0);
+    let name = CString::new(name)?;
+    // SAFETY: both strings end in NUL and outlive the call.
+    unsafe {
+        let raw = qjs::JS_ParseJSON(
+            raw(ctx),
+            source.as_ptr().cast(),
+            text.len() as _,
+            name.as_ptr(),
+        );
+        owned(ctx, raw)
+    }
+}
+
+/// What a piece of source is.
+#[derive(Clone, Copy)]
+pub(crate) enum Source {
+    /// Evaluated at once, outside of any module.
+    Script,
+    /// The same, compiled only.
+    ScriptUnevaluated,
+    /// Compiled only; answers with the module.
+    Module,
+}
+
+/// Compiles source under a name. The lines before `first_line` are not the author's.
+pub(crate) fn compile<'js>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    pieces: &[&[u8]],
+    first_line: i32,
+    kind: Source,
+) -> Result<Value<'js>> {
+    let mut source = pieces.concat();
+    let length = source.len();
+    source.push(0);
+    let name = CString::new(name)?;
+    let flags = match kind {
+        Source::Script => qjs::JS_EVAL_TYPE_GLOBAL,
+        Source::ScriptUnevaluated => qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_COMPILE_ONLY,
+        Source::Module => qjs::JS_EVAL_TYPE_MODULE | qjs::JS_EVAL_FLAG_COMPILE_ONLY,
+    };
+    let mut options = qjs::JSEvalOptions {
+        version: qjs::JS_EVAL_OPTIONS_VERSION as _,
+        eval_flags: flags as _,
+        filename: name.as_ptr(),
+        line_num: first_line,
+    };
+    // SAFETY: source and name end in NUL and outlive the call.
+    unsafe {
+        let raw = qjs::JS_Eval2(
+            raw(ctx),
+            source.as_ptr().cast(),
+            length as _,
+            &raw mut options,
+        );
+        owned(ctx, raw)
+    }
+}
+
+/// Evaluates a script of ours, whose functions then show no source, like those of the engine.
+pub(crate) fn eval_without_source<'js>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    source: &str,
+) -> Result<Value<'js>> {
+    let script = compile(ctx, name, &[source.as_bytes()], 1, Source::ScriptUnevaluated)?;
+    let write_flags = qjs::JS_WRITE_OBJ_BYTECODE | qjs::JS_WRITE_OBJ_STRIP_SOURCE;
+    let mut length = 0;
+    // SAFETY: the bytecode is the engine's own, written a moment ago, and freed after it was read; evaluating takes the
+    // reference of the read script over.
+    unsafe {
+        let bytecode = qjs::JS_WriteObject(
+            raw(ctx),
+            &raw mut length,
+            script.as_raw(),
+            write_flags as _,
+        );
+        if bytecode.is_null() {
+            return Err(Error::Exception);
+        }
+        let read_flags = qjs::JS_READ_OBJ_BYTECODE;
+        let read = qjs::JS_ReadObject(raw(ctx), bytecode, length, read_flags as _);
+        qjs::js_free(raw(ctx), bytecode.cast());
+        let script = owned(ctx, read)?;
+        owned(ctx, qjs::JS_EvalFunction(raw(ctx), given(&script)))
+    }
+}
+
+/// What became of a job.
+pub(crate) enum Job<'js> {
+    None,
+    Done,
+    /// It threw, and nothing else will say so.
+    Threw(Value<'js>),
+}
+
+/// Runs the next job that is due.
+pub(crate) fn run_job<'js>(ctx: &Ctx<'js>) -> Job<'js> {
+    let mut of = std::ptr::null_mut();
+    // SAFETY: the context that the job ran in is an out parameter, and there is only one.
+    match unsafe { qjs::JS_ExecutePendingJob(qjs::JS_GetRuntime(raw(ctx)), &raw mut of) } {
+        0 => Job::None,
+        1.. => Job::Done,
+        _ => Job::Threw(ctx.catch()),
+    }
+}

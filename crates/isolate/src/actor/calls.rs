@@ -1,0 +1,158 @@
+//! Beginning invocations, and giving them up because of time or their caller.
+
+use super::{
+    Actor, Effects, EntryKind, Guest, Life, Mail, Run, Surroundings, outcome::invoke_message,
+};
+use crate::{
+    border::State,
+    instance::{Entry, Running},
+    invocation::Invocation,
+    message::{Bytes, Call, CallAccess, Outcome, VerdictKind},
+    random,
+};
+use std::{sync::Arc, time::Duration};
+
+impl Actor {
+    /// Begins a call; the guest is not running. The first one also brings the isolate to life.
+    pub(super) fn begin_call(
+        &mut self,
+        call: Box<Call>,
+        arrived: Duration,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) {
+        let id = call.invocation;
+        let new = Invocation::new(&call, &self.spec.limits, arrived, self.served);
+        let (size, limit) = (call.args.bytes.len() as u64, new.limits.args_bytes_max);
+        if size > limit {
+            let verdict = new.verdict(VerdictKind::ArgsSize, "args_bytes_max", size, limit);
+            self.report_unbegun(id, new, Outcome::Verdict(verdict), around, effects);
+            return;
+        }
+        // They are open already where the modules have just been evaluated for this call.
+        let books = self.invocations.entry(id).or_insert(new);
+        if matches!(self.guest, Guest::Unborn) {
+            self.load(id, around);
+            // The call follows once the modules have been evaluated.
+            self.mailbox.push_front(Mail::Call { call, arrived });
+        } else if call.access == CallAccess::Ready {
+            self.report(id, Outcome::Value(Bytes::UNDEFINED), around, effects);
+        } else {
+            books.started = true;
+            let forgotten = std::mem::take(&mut self.forgotten);
+            let message = invoke_message(&call, &books.limits, forgotten);
+            self.enter(Entry::Invoke(message), id, around);
+        }
+    }
+
+    /// Brings the isolate to life, for the invocation that pays for it.
+    fn load(&mut self, invocation: u64, around: &Surroundings<'_>) {
+        let state = State::new(
+            Arc::clone(&self.outbox),
+            &self.spec.limits,
+            around.pool_memory.clone(),
+            around.seed,
+        );
+        let terms = self.terms(EntryKind::Load, invocation, around);
+        let running = Running::birth(
+            Arc::clone(around.sandbox),
+            state,
+            around.seed.unwrap_or_else(random::number),
+            Arc::clone(&self.spec.load),
+            terms,
+        );
+        self.guest = Guest::Running(Run::new(running, EntryKind::Load, invocation, terms.fuel));
+    }
+
+    pub(super) fn wall_time_is_up(
+        &mut self,
+        invocation: u64,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) -> Life {
+        let now = around.clock.monotonic();
+        match self.invocations.get(&invocation) {
+            Some(books) if !books.reported => {
+                let outcome = Outcome::Verdict(books.verdict_on_wall(now));
+                self.end(Some((invocation, outcome)), around, effects)
+            }
+            // Its result crossed the alarm.
+            Some(_) => Life::GoesOn,
+            None => {
+                if let Some(books) = self.take_waiting(invocation) {
+                    let outcome = Outcome::Verdict(books.verdict_on_wall(now));
+                    self.report_unbegun(invocation, books, outcome, around, effects);
+                }
+                Life::GoesOn
+            }
+        }
+    }
+
+    /// The caller does not want the result any more. The isolate ends if nobody else is in it.
+    pub(super) fn cancel(
+        &mut self,
+        invocation: u64,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) -> Life {
+        match self.invocations.get(&invocation) {
+            Some(books) if !books.reported => {
+                let outcome = Outcome::Verdict(books.verdict_plain(VerdictKind::Cancelled));
+                if !self.has_others(invocation) {
+                    return self.end(Some((invocation, outcome)), around, effects);
+                }
+                // Others are in the isolate. What this call left waiting is forgotten; code of its own that is in the
+                // middle of an entry runs to its end, within its limits, as long as others are there.
+                self.report(invocation, outcome, around, effects);
+                if let Some(books) = self.invocations.get_mut(&invocation) {
+                    books.abandoned = true;
+                }
+                // Where it was still waiting for the modules, there is no call to follow.
+                self.take_waiting(invocation);
+                Life::GoesOn
+            }
+            Some(_) => Life::GoesOn,
+            None => {
+                if let Some(books) = self.take_waiting(invocation) {
+                    let outcome = Outcome::Verdict(books.verdict_plain(VerdictKind::Cancelled));
+                    self.report_unbegun(invocation, books, outcome, around, effects);
+                }
+                Life::GoesOn
+            }
+        }
+    }
+
+    /// Whether an invocation other than this one is to be answered by the isolate.
+    pub(super) fn has_others(&self, invocation: u64) -> bool {
+        let in_it = |(id, books): (&u64, &Invocation)| *id != invocation && !books.reported;
+        self.invocations.iter().any(in_it)
+            || self.waiting_calls().iter().any(|other| *other != invocation)
+    }
+
+    /// The invocations of the calls in the mailbox, in order.
+    pub(super) fn waiting_calls(&self) -> Vec<u64> {
+        self.mailbox
+            .iter()
+            .filter_map(|mail| match mail {
+                Mail::Call { call, .. } => Some(call.invocation),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Takes a call out of the mailbox; returns its books, which are new.
+    pub(super) fn take_waiting(&mut self, invocation: u64) -> Option<Invocation> {
+        let position = self.mailbox.iter().position(
+            |mail| matches!(mail, Mail::Call { call, .. } if call.invocation == invocation),
+        )?;
+        match self.mailbox.remove(position)? {
+            Mail::Call { call, arrived } => Some(Invocation::new(
+                &call,
+                &self.spec.limits,
+                arrived,
+                self.served,
+            )),
+            _ => None,
+        }
+    }
+}

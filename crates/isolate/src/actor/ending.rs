@@ -1,0 +1,179 @@
+//! Reports, each exactly once, and the end of the isolate.
+
+use super::{Actor, Effects, Guest, Life, Run, Surroundings};
+use crate::{
+    fuel,
+    invocation::Invocation,
+    message::{Event, Outcome, Report, Verdict, VerdictKind},
+};
+
+impl Actor {
+    /// With nothing left that could settle a call, it is over; the isolate serves on.
+    pub(super) fn end_hung(&mut self, around: &Surroundings<'_>, effects: &mut Effects) {
+        if !self.operations.is_empty() {
+            return;
+        }
+        let hung: Vec<u64> = self.invocations.keys().copied().collect();
+        for invocation in hung {
+            if let Some(books) = self.invocations.get(&invocation) {
+                let outcome = Outcome::Verdict(books.verdict_plain(VerdictKind::Hung));
+                self.report(invocation, outcome, around, effects);
+            }
+        }
+    }
+
+    /// Reports an invocation and closes its books; they stay open while code of its own is in the middle of an entry.
+    pub(super) fn report(
+        &mut self,
+        invocation: u64,
+        outcome: Outcome,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) {
+        let (now, memory) = (around.clock.monotonic(), self.memory());
+        let Some(books) = self
+            .invocations
+            .get_mut(&invocation)
+            .filter(|books| !books.reported)
+        else {
+            return;
+        };
+        let report = books.report(outcome, now, memory);
+        self.served = true;
+        self.send(invocation, report, true, effects);
+        self.forget_operations(invocation, effects);
+        let is_running =
+            matches!(&self.guest, Guest::Running(run) if run.invocation == invocation);
+        if !is_running {
+            self.invocations.remove(&invocation);
+        }
+    }
+
+    /// Reports an invocation that never got as far as having books in the isolate.
+    pub(super) fn report_unbegun(
+        &self,
+        invocation: u64,
+        mut books: Invocation,
+        outcome: Outcome,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) {
+        let report = books.report(outcome, around.clock.monotonic(), self.memory());
+        self.send(invocation, report, true, effects);
+    }
+
+    /// Reports a call that is still in the mailbox.
+    pub(super) fn answer_waiting(
+        &mut self,
+        invocation: u64,
+        outcome: Outcome,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) {
+        if let Some(books) = self.take_waiting(invocation) {
+            self.report_unbegun(invocation, books, outcome, around, effects);
+        }
+    }
+
+    /// After an entry of an invocation that had its result before: nothing of it runs any more.
+    pub(super) fn forget_if_reported(&mut self, invocation: u64, effects: &mut Effects) {
+        if self
+            .invocations
+            .get(&invocation)
+            .is_some_and(|books| books.reported)
+        {
+            self.forget_operations(invocation, effects);
+            self.invocations.remove(&invocation);
+        }
+    }
+
+    /// Ends the isolate: the culprit gets its outcome, unless it had one before; the others are told that they lost it.
+    pub(super) fn end(
+        &mut self,
+        culprit: Option<(u64, Outcome)>,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) -> Life {
+        self.drop_guest();
+        let now = around.clock.monotonic();
+        let memory = self.memory();
+        let culprit_id = culprit.as_ref().map(|(id, _)| *id);
+        let mut culprit_books = None;
+        for (invocation, mut books) in std::mem::take(&mut self.invocations) {
+            if books.reported {
+                continue;
+            }
+            if Some(invocation) == culprit_id {
+                culprit_books = Some(books);
+                continue;
+            }
+            let outcome = Outcome::Verdict(books.verdict_plain(VerdictKind::IsolateLost));
+            let report = books.report(outcome, now, memory);
+            self.send(invocation, report, true, effects);
+        }
+        for waiting in self.waiting_calls() {
+            // The culprit itself waits in the mailbox while the modules are evaluated for it.
+            if Some(waiting) != culprit_id {
+                let verdict = Verdict::without_limit(VerdictKind::IsolateLost, false);
+                self.answer_waiting(waiting, Outcome::Verdict(verdict), around, effects);
+            }
+        }
+        if let (Some(mut books), Some((invocation, outcome))) = (culprit_books, culprit) {
+            let report = books.report(outcome, now, memory);
+            self.send(invocation, report, false, effects);
+        }
+        Life::Ended
+    }
+
+    /// Ends the isolate without a word to anyone; whoever asked for it has answered the callers.
+    pub(super) fn end_silently(&mut self) -> Life {
+        self.drop_guest();
+        Life::Ended
+    }
+
+    /// Ends the isolate if all that is left in it is an entry that its caller gave up.
+    pub(super) fn end_if_abandoned(
+        &mut self,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) -> Life {
+        let Guest::Running(run) = &self.guest else {
+            return Life::GoesOn;
+        };
+        let given_up = self
+            .invocations
+            .get(&run.invocation)
+            .is_some_and(|books| books.abandoned);
+        if given_up && !self.has_others(run.invocation) {
+            self.end(None, around, effects)
+        } else {
+            Life::GoesOn
+        }
+    }
+
+    /// Gives the instance back to the pool. What it burnt in an entry that has not ended is known by its slices only.
+    fn drop_guest(&mut self) {
+        if let Guest::Running(Run {
+            kind,
+            invocation,
+            fuel,
+            slices,
+            ..
+        }) = &self.guest
+        {
+            let burnt = (*fuel).min(*slices * fuel::SLICE);
+            self.charge_fuel(*invocation, *kind, burnt);
+        }
+        self.guest = Guest::Unborn;
+        self.operations.clear();
+    }
+
+    fn send(&self, invocation: u64, report: Report, isolate_reusable: bool, effects: &mut Effects) {
+        effects.events.push(Event::Finished {
+            isolate: self.isolate,
+            invocation,
+            report: Box::new(report),
+            isolate_reusable,
+        });
+    }
+}

@@ -1,0 +1,188 @@
+//! The border: what the guest can reach of the host, and what the host keeps about it.
+//!
+//! Every pointer, length, id and byte that arrives here is hostile. The imports check, charge and note down; the actor
+//! acts on the notes after the slice.
+
+mod imports;
+mod meter;
+mod outbox;
+
+pub(crate) use imports::{linker, snapshot_linker};
+pub(crate) use outbox::{Finished, Outbox, Started, lock};
+
+use crate::{message::VerdictKind, pool_memory::PoolMemory, sandbox::MEMORY_BYTES_CEILING};
+use coracle_loader::Limits;
+use meter::Meter;
+use std::sync::{Arc, Mutex, MutexGuard};
+use wasmtime::{Memory, ResourceLimiter};
+
+/// Why the host itself ended an entry; found in the error that the entry returns.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    pub(crate) kind: VerdictKind,
+    pub(crate) limit_name: &'static str,
+    pub(crate) used: u64,
+    pub(crate) limit: u64,
+}
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "stopped: {}", self.kind.as_str())
+    }
+}
+
+impl std::error::Error for Stop {}
+
+/// What an entry may do.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Allowance {
+    pub(crate) log_bytes: u64,
+    pub(crate) subrequests_sent: u64,
+    pub(crate) subrequests_max: u64,
+    pub(crate) memory_bytes_max: u64,
+}
+
+/// What a store holds.
+pub(crate) struct State {
+    outbox: Arc<Mutex<Outbox>>,
+    memory: Option<Memory>,
+    result_bytes_max: usize,
+    pool: PoolMemory,
+    pool_bytes: u64,
+    operation_last: u64,
+    allowance: Allowance,
+    now_ms: f64,
+    meter: Meter,
+    /// Host operations have used up the slice.
+    slice_over: bool,
+    /// `None`: the system's randomness.
+    seed: Option<u64>,
+}
+
+impl State {
+    pub(crate) fn new(
+        outbox: Arc<Mutex<Outbox>>,
+        limits: &Limits,
+        pool: PoolMemory,
+        seed: Option<u64>,
+    ) -> Self {
+        Self {
+            outbox,
+            memory: None,
+            result_bytes_max: usize::try_from(limits.result_bytes_max).unwrap_or(usize::MAX),
+            pool,
+            pool_bytes: 0,
+            operation_last: 0,
+            allowance: Allowance::default(),
+            now_ms: 0.0,
+            meter: Meter::default(),
+            slice_over: false,
+            seed,
+        }
+    }
+
+    /// For the guest's set-up at build time.
+    pub(crate) fn for_snapshot() -> Self {
+        let mut state = Self::new(
+            Arc::default(),
+            &Limits::default(),
+            PoolMemory::new(u64::MAX),
+            Some(1),
+        );
+        state.allowance.log_bytes = Limits::default().log_bytes_max;
+        state.allowance.memory_bytes_max = MEMORY_BYTES_CEILING;
+        state
+    }
+
+    /// What the guest's set-up wrote before it failed.
+    pub(crate) fn setup_log(&self) -> Vec<String> {
+        self.outbox()
+            .logs
+            .iter()
+            .map(|log| log.message.clone())
+            .collect()
+    }
+
+    pub(crate) fn set_memory(&mut self, memory: Memory) {
+        self.memory = Some(memory);
+    }
+
+    /// Prepares an entry that may burn `fuel`.
+    pub(crate) fn begin(&mut self, fuel: u64, now_ms: f64, allowance: Allowance) {
+        self.now_ms = now_ms;
+        self.allowance = allowance;
+        self.meter = Meter::begin(fuel);
+        self.slice_over = false;
+    }
+
+    /// An id that was never used in this isolate.
+    fn next_operation(&mut self) -> u64 {
+        self.operation_last += 1;
+        self.operation_last
+    }
+
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        lock(&self.outbox)
+    }
+
+    /// Ends the entry. A script could catch a failed growth and go on in an engine that has run out of memory, which
+    /// is where engines break; so it does not come to that.
+    fn deny_memory(&self, limit_name: &'static str, used: u64, limit: u64) -> wasmtime::Error {
+        self.outbox().memory_denied += 1;
+        Stop {
+            kind: VerdictKind::Memory,
+            limit_name,
+            used,
+            limit,
+        }
+        .into()
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.pool.give_back(self.pool_bytes);
+    }
+}
+
+impl ResourceLimiter for State {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let (wanted, more) = (desired as u64, desired.saturating_sub(current) as u64);
+        let limit = self.allowance.memory_bytes_max.min(MEMORY_BYTES_CEILING);
+        if wanted > limit {
+            return Err(self.deny_memory("memory_bytes_max", wanted, limit));
+        }
+        if !self.pool.take(more) {
+            let limit = self.pool.bytes_max();
+            // Others may have given back since.
+            let used = (self.pool.used() + more).max(limit + 1);
+            return Err(self.deny_memory("pool_memory_bytes_max", used, limit));
+        }
+        self.pool_bytes += more;
+        self.outbox().memory_bytes = wanted;
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        // More than the address space of the guest, more than its module allows itself, or the kernel has no more. What
+        // was taken from the pool for it is given back with the rest: the isolate ends here.
+        tracing::debug!(error = format!("{error:#}"), "memory could not be grown");
+        let limit = self.allowance.memory_bytes_max.min(MEMORY_BYTES_CEILING);
+        Err(self.deny_memory("memory_bytes_max", limit + 1, limit))
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        _desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        // Within what the pool allows; nothing asks for it yet.
+        Ok(true)
+    }
+}

@@ -1,0 +1,57 @@
+//! What a guest asked for in a slice, for its actor to act on.
+
+use crate::message::Log;
+use coracle_abi::TIMERS_MAX;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Shared by the actor and the store, because the actor can't reach the store while an entry is suspended.
+///
+/// Its size is bounded: every addition is priced, and the actor empties it after each slice.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    pub(crate) finished: Vec<Finished>,
+    pub(crate) started: Vec<Started>,
+    pub(crate) cancelled: Vec<u64>,
+    pub(crate) logs: Vec<Log>,
+    /// What `logs` count for.
+    pub(crate) log_bytes: u64,
+    pub(crate) log_bytes_dropped: u64,
+    /// Growths of memory that were refused; the first ends the isolate.
+    pub(crate) memory_denied: u32,
+    pub(crate) memory_bytes: u64,
+    timers: usize,
+}
+
+impl Outbox {
+    /// Counts one more pending timer; false, and not counted, where there are as many as may be.
+    pub(super) fn timer_started(&mut self) -> bool {
+        let room = self.timers < TIMERS_MAX;
+        self.timers += usize::from(room);
+        room
+    }
+
+    /// A timer is not pending any more, for whatever reason.
+    pub(crate) fn timer_done(&mut self) {
+        self.timers = self.timers.saturating_sub(1);
+    }
+}
+
+/// The guest says how an invocation ended.
+pub(crate) struct Finished {
+    pub(crate) invocation: u64,
+    pub(crate) kind: u32,
+    pub(crate) bytes: Vec<u8>,
+    /// The length that the guest gave; more than `bytes` where they were not worth copying.
+    pub(crate) length: usize,
+}
+
+/// The guest started a host operation.
+pub(crate) enum Started {
+    Timer { operation: u64, ms: f64 },
+    Fetch { operation: u64, url: String },
+}
+
+/// The outbox is plain data: what a panicking thread left in it is still whole.
+pub(crate) fn lock(outbox: &Mutex<Outbox>) -> MutexGuard<'_, Outbox> {
+    outbox.lock().unwrap_or_else(PoisonError::into_inner)
+}

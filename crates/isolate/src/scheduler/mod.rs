@@ -1,0 +1,52 @@
+//! Running isolates: the [`Scheduler`] trait; [`Threads`], which runs them in this process; and [`Stepper`], which runs
+//! them a turn at a time where time must stand still.
+//!
+//! `queues` decides who runs next, `executor` runs a turn and acts on what comes of it; both are the same for the two.
+
+mod executor;
+mod queues;
+mod stepper;
+mod threads;
+
+pub use stepper::{Stepper, StepperConfig};
+pub use threads::{Threads, ThreadsConfig};
+
+use crate::message::Message;
+
+/// Where isolates run. What is sent is bytes and numbers, so that it can be a thread or another process.
+pub trait Scheduler: Send + Sync {
+    /// Sends a message. Never waits.
+    fn send(&self, message: Message);
+    /// Whether it is well.
+    fn health(&self) -> Health;
+    /// Figures for metrics.
+    fn stats(&self) -> Stats;
+}
+
+/// Whether a scheduler is well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Threads that run isolates.
+    pub threads: usize,
+    /// Threads that have been in one slice for longer than a second: they are stuck, and the process should end.
+    pub threads_lost: usize,
+}
+
+/// Figures for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Isolates that exist.
+    pub isolates: usize,
+    /// Isolates that wait for a thread.
+    pub queued: usize,
+    /// Isolates in the middle of running code.
+    pub running: usize,
+    /// Calls that have not been answered.
+    pub calls: usize,
+    /// Times that something waits for: timers, and the wall time of every call.
+    pub alarms: usize,
+    /// Linear memory of all isolates in bytes.
+    pub memory_bytes: u64,
+    /// Panics of the host that were contained. Each is a fault of ours.
+    pub panics: u64,
+}

@@ -1,0 +1,452 @@
+//! Who runs next, who has been sent what, and when to tell whom the time.
+//!
+//! Isolates share a few threads. Each runs for about a millisecond at a time; who is new or was waiting goes before who
+//! has just used a whole slice, though not always, so that neither can starve the other. Cancelling, ending and wall
+//! time come before both, and run no code. This is plain data under one lock: nothing here runs a guest or calls out.
+
+use crate::{
+    actor::{Actor, Alarm, AlarmChange, Mail, Turn},
+    message::{Call, WorkerSpec},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    time::Duration,
+};
+
+/// After this many isolates that were waiting, one that has used a whole slice gets its turn.
+const FRESH_IN_A_ROW_MAX: u32 = 8;
+/// Alarms that ring at once; the lock is given back in between.
+const ALARMS_AT_ONCE_MAX: usize = 1_000;
+
+pub(super) struct Queues {
+    isolates: HashMap<u64, Slot>,
+    urgent: VecDeque<Ticket>,
+    fresh: VecDeque<Ticket>,
+    used: VecDeque<Ticket>,
+    ticket_last: u64,
+    queued: usize,
+    fresh_in_a_row: u32,
+    /// Isolates in the middle of running code, on a thread or between two slices.
+    running: usize,
+    /// Stacks that isolates hold, running or resting.
+    stacks: usize,
+    stacks_max: usize,
+    /// Isolates that rest and hold a stack, by when they came to rest.
+    resting: BTreeMap<u64, u64>,
+    rest_last: u64,
+    alarms: BTreeMap<AlarmKey, (u64, Mail)>,
+    alarm_last: u64,
+    calls: usize,
+    /// Threads that wait for work.
+    pub(super) parked: usize,
+}
+
+/// An isolate's place in a lane. It counts as long as the isolate's slot says so; an isolate may have moved on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Ticket {
+    number: u64,
+    isolate: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// Has mail that is acted on without running code.
+    Urgent,
+    /// New, or was waiting.
+    Fresh,
+    /// Has used a whole slice.
+    Used,
+}
+
+/// By time, and in order of being set.
+type AlarmKey = (Duration, u64);
+
+/// An isolate, as the queues know it.
+struct Slot {
+    /// Away while a thread runs it.
+    actor: Option<Box<Actor>>,
+    inbox: Vec<Mail>,
+    place: Option<(Lane, Ticket)>,
+    /// Counted in `Queues::running`.
+    running: bool,
+    /// Counted in `Queues::stacks`.
+    stack: bool,
+    /// Its key in `Queues::resting`.
+    rest: Option<u64>,
+    /// It was told to end: what comes now comes too late.
+    ending: bool,
+    wall_ms_max: u64,
+    /// Calls that have not been answered. Whatever happens to the actor, each of them is, once.
+    open: BTreeSet<u64>,
+    /// Alarms that are set, so that none outlives its reason.
+    alarms: HashMap<AlarmOf, AlarmKey>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum AlarmOf {
+    WallTime(u64),
+    Operation(u64),
+}
+
+impl AlarmOf {
+    fn of(mail: &Mail) -> Option<Self> {
+        match mail {
+            Mail::WallTime { invocation } => Some(Self::WallTime(*invocation)),
+            Mail::Settle { operation, .. } => Some(Self::Operation(*operation)),
+            Mail::Call { .. } | Mail::Collect | Mail::Cancel { .. } | Mail::End => None,
+        }
+    }
+}
+
+/// An isolate whose turn it is.
+pub(super) struct Taken {
+    pub(super) isolate: u64,
+    pub(super) actor: Box<Actor>,
+    /// Only to act on urgent mail.
+    pub(super) urgent: bool,
+    /// One that rests, and whose stack it gets: to be put back without it before the turn.
+    pub(super) stack_from: Option<(u64, Box<Actor>)>,
+}
+
+impl Queues {
+    /// `stacks_max`: stacks that there are, so that no more isolates can be in the middle of running code at once.
+    pub(super) fn new(stacks_max: usize) -> Self {
+        Self {
+            isolates: HashMap::new(),
+            urgent: VecDeque::new(),
+            fresh: VecDeque::new(),
+            used: VecDeque::new(),
+            ticket_last: 0,
+            queued: 0,
+            fresh_in_a_row: 0,
+            running: 0,
+            stacks: 0,
+            stacks_max,
+            resting: BTreeMap::new(),
+            rest_last: 0,
+            alarms: BTreeMap::new(),
+            alarm_last: 0,
+            calls: 0,
+            parked: 0,
+        }
+    }
+
+    pub(super) fn isolates(&self) -> usize {
+        self.isolates.len()
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running
+    }
+
+    pub(super) fn calls(&self) -> usize {
+        self.calls
+    }
+
+    pub(super) fn alarms(&self) -> usize {
+        self.alarms.len()
+    }
+
+    // --- mail ---
+
+    /// Makes a slot. One that is there already stays: ids are never reused.
+    pub(super) fn start(&mut self, isolate: u64, worker: WorkerSpec) {
+        let wall_ms_max = worker.limits.wall_ms_max;
+        self.isolates.entry(isolate).or_insert_with(|| Slot {
+            actor: Some(Box::new(Actor::new(isolate, worker))),
+            inbox: Vec::new(),
+            place: None,
+            running: false,
+            stack: false,
+            rest: None,
+            ending: false,
+            wall_ms_max,
+            open: BTreeSet::new(),
+            alarms: HashMap::new(),
+        });
+    }
+
+    /// Notes a call down; false where there is no isolate to serve it, or the call is known.
+    pub(super) fn open(&mut self, isolate: u64, call: &Call, now: Duration) -> bool {
+        let invocation = call.invocation;
+        let Some(slot) = self.isolates.get_mut(&isolate).filter(|slot| !slot.ending) else {
+            return false;
+        };
+        if !slot.open.insert(invocation) {
+            return false;
+        }
+        self.calls += 1;
+        let ms = call.limits.wall_ms_max.min(slot.wall_ms_max);
+        let alarm = Alarm {
+            at: now + Duration::from_millis(ms),
+            mail: Mail::WallTime { invocation },
+        };
+        self.set_alarm(isolate, alarm);
+        true
+    }
+
+    /// An isolate was told to end: its calls have been answered.
+    pub(super) fn end(&mut self, isolate: u64) {
+        let Some(slot) = self.isolates.get_mut(&isolate) else {
+            return;
+        };
+        slot.ending = true;
+        self.calls -= std::mem::take(&mut slot.open).len();
+    }
+
+    /// A call is answered; false where it was before.
+    pub(super) fn close(&mut self, isolate: u64, invocation: u64) -> bool {
+        self.clear_alarm(isolate, AlarmOf::WallTime(invocation));
+        let was_open = self
+            .isolates
+            .get_mut(&isolate)
+            .is_some_and(|slot| slot.open.remove(&invocation));
+        self.calls -= usize::from(was_open);
+        was_open
+    }
+
+    /// Puts mail into an isolate's inbox. Returns whether the isolate has become ready to run.
+    pub(super) fn post(&mut self, isolate: u64, mail: Mail) -> bool {
+        let Some(slot) = self.isolates.get_mut(&isolate) else {
+            return false;
+        };
+        let urgent = mail.is_urgent();
+        slot.inbox.push(mail);
+        if slot.actor.is_none() {
+            return false;
+        }
+        match slot.place {
+            Some((Lane::Urgent, _)) => false,
+            Some(_) if !urgent => false,
+            _ => {
+                self.queue(isolate, if urgent { Lane::Urgent } else { Lane::Fresh });
+                true
+            }
+        }
+    }
+
+    // --- turns ---
+
+    fn queue(&mut self, isolate: u64, lane: Lane) {
+        self.ticket_last += 1;
+        let ticket = Ticket {
+            number: self.ticket_last,
+            isolate,
+        };
+        let Some(slot) = self.isolates.get_mut(&isolate) else {
+            return;
+        };
+        self.queued += usize::from(slot.place.is_none());
+        slot.place = Some((lane, ticket));
+        self.lane(lane).push_back(ticket);
+    }
+
+    fn lane(&mut self, lane: Lane) -> &mut VecDeque<Ticket> {
+        match lane {
+            Lane::Urgent => &mut self.urgent,
+            Lane::Fresh => &mut self.fresh,
+            Lane::Used => &mut self.used,
+        }
+    }
+
+    /// Takes the isolate whose turn it is.
+    pub(super) fn take_next(&mut self) -> Option<Taken> {
+        if let Some(isolate) = self.first_in(Lane::Urgent, false) {
+            return self.take(isolate, true);
+        }
+        // Once every stack is in use, only those that hold one go on.
+        let only_with_stack = self.stacks >= self.stacks_max && self.resting.is_empty();
+        let lanes: &[Lane] = if only_with_stack {
+            &[Lane::Used]
+        } else if self.fresh_in_a_row < FRESH_IN_A_ROW_MAX {
+            &[Lane::Fresh, Lane::Used]
+        } else {
+            &[Lane::Used, Lane::Fresh]
+        };
+        let (lane, isolate) = lanes
+            .iter()
+            .find_map(|lane| Some((*lane, self.first_in(*lane, only_with_stack)?)))?;
+        self.fresh_in_a_row = match lane {
+            Lane::Fresh => self.fresh_in_a_row + 1,
+            _ => 0,
+        };
+        self.take(isolate, false)
+    }
+
+    /// Takes the first place in a lane that still counts; where `only_with_stack`, of an isolate that holds a stack.
+    fn first_in(&mut self, lane: Lane, only_with_stack: bool) -> Option<u64> {
+        let mut position = 0;
+        loop {
+            let ticket = *self.lane(lane).get(position)?;
+            let slot = self.isolates.get(&ticket.isolate);
+            let counts = slot.filter(|slot| slot.place == Some((lane, ticket)));
+            match counts {
+                Some(slot) if only_with_stack && !slot.stack => position += 1,
+                Some(_) => {
+                    self.lane(lane).remove(position);
+                    return Some(ticket.isolate);
+                }
+                None => {
+                    self.lane(lane).remove(position);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, isolate: u64, urgent: bool) -> Option<Taken> {
+        let mut actor = self.take_actor(isolate)?;
+        let slot = self.isolates.get_mut(&isolate)?;
+        for mail in slot.inbox.drain(..) {
+            actor.post(mail);
+        }
+        let mut stack_from = None;
+        if !urgent {
+            self.running += usize::from(!std::mem::replace(&mut slot.running, true));
+            // The stack is taken before, because whoever runs may end up in the middle of something.
+            if !std::mem::replace(&mut slot.stack, true) {
+                if self.stacks < self.stacks_max {
+                    self.stacks += 1;
+                } else {
+                    stack_from = self.take_longest_resting();
+                }
+            }
+        }
+        Some(Taken {
+            isolate,
+            actor,
+            urgent,
+            stack_from,
+        })
+    }
+
+    /// Takes an actor out of its slot and out of the lanes.
+    fn take_actor(&mut self, isolate: u64) -> Option<Box<Actor>> {
+        let slot = self.isolates.get_mut(&isolate)?;
+        self.queued -= usize::from(slot.place.take().is_some());
+        if let Some(rest) = slot.rest.take() {
+            self.resting.remove(&rest);
+        }
+        slot.actor.take()
+    }
+
+    /// Takes the isolate that has rested longest, and its stack.
+    fn take_longest_resting(&mut self) -> Option<(u64, Box<Actor>)> {
+        let isolate = *self.resting.first_key_value()?.1;
+        let actor = self.take_actor(isolate)?;
+        self.isolates.get_mut(&isolate)?.stack = false;
+        Some((isolate, actor))
+    }
+
+    pub(super) fn put_back(&mut self, isolate: u64, actor: Box<Actor>, turn: Turn) {
+        let Some(slot) = self.isolates.get_mut(&isolate) else {
+            return;
+        };
+        let (running, stack) = (actor.is_running(), actor.has_stack());
+        self.running -= usize::from(std::mem::replace(&mut slot.running, running));
+        self.running += usize::from(running);
+        self.stacks -= usize::from(std::mem::replace(&mut slot.stack, stack));
+        self.stacks += usize::from(stack);
+        if stack && !running {
+            self.rest_last += 1;
+            slot.rest = Some(self.rest_last);
+            self.resting.insert(self.rest_last, isolate);
+        }
+        slot.actor = Some(actor);
+        let lane = if slot.inbox.iter().any(Mail::is_urgent) {
+            Lane::Urgent
+        } else {
+            match turn {
+                Turn::More => Lane::Used,
+                Turn::Ready => Lane::Fresh,
+                Turn::Idle | Turn::Ended if slot.inbox.is_empty() => return,
+                Turn::Idle | Turn::Ended => Lane::Fresh,
+            }
+        };
+        self.queue(isolate, lane);
+    }
+
+    /// Puts an isolate back whose stack went to another one.
+    pub(super) fn put_back_without_stack(&mut self, isolate: u64, actor: Box<Actor>) {
+        let turn = if actor.has_mail() { Turn::Ready } else { Turn::Idle };
+        self.put_back(isolate, actor, turn);
+    }
+
+    /// Forgets an isolate; returns the calls that were not answered.
+    pub(super) fn remove(&mut self, isolate: u64) -> BTreeSet<u64> {
+        let Some(slot) = self.isolates.remove(&isolate) else {
+            return BTreeSet::new();
+        };
+        self.running -= usize::from(slot.running);
+        self.stacks -= usize::from(slot.stack);
+        self.queued -= usize::from(slot.place.is_some());
+        if let Some(rest) = slot.rest {
+            self.resting.remove(&rest);
+        }
+        self.calls -= slot.open.len();
+        for key in slot.alarms.values() {
+            self.alarms.remove(key);
+        }
+        slot.open
+    }
+
+    // --- alarms ---
+
+    pub(super) fn change_alarm(&mut self, isolate: u64, change: AlarmChange) {
+        match change {
+            AlarmChange::Set(alarm) => self.set_alarm(isolate, alarm),
+            AlarmChange::Clear { operation } => {
+                self.clear_alarm(isolate, AlarmOf::Operation(operation));
+            }
+        }
+    }
+
+    fn set_alarm(&mut self, isolate: u64, alarm: Alarm) {
+        let (Some(of), Some(slot)) = (
+            AlarmOf::of(&alarm.mail),
+            self.isolates.get_mut(&isolate),
+        ) else {
+            return;
+        };
+        self.alarm_last += 1;
+        let key = (alarm.at, self.alarm_last);
+        if let Some(before) = slot.alarms.insert(of, key) {
+            self.alarms.remove(&before);
+        }
+        self.alarms.insert(key, (isolate, alarm.mail));
+    }
+
+    fn clear_alarm(&mut self, isolate: u64, of: AlarmOf) {
+        let slot = self.isolates.get_mut(&isolate);
+        if let Some(key) = slot.and_then(|slot| slot.alarms.remove(&of)) {
+            self.alarms.remove(&key);
+        }
+    }
+
+    /// The time of the next alarm.
+    pub(super) fn alarm_next(&self) -> Option<Duration> {
+        self.alarms.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Posts the mail of the alarms that are due.
+    pub(super) fn ring(&mut self, now: Duration) {
+        for _ in 0..ALARMS_AT_ONCE_MAX {
+            let Some(alarm) = self.alarms.first_entry() else {
+                return;
+            };
+            if alarm.key().0 > now {
+                return;
+            }
+            let (isolate, mail) = alarm.remove();
+            if let (Some(of), Some(slot)) =
+                (AlarmOf::of(&mail), self.isolates.get_mut(&isolate))
+            {
+                slot.alarms.remove(&of);
+            }
+            self.post(isolate, mail);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Isolates on threads of this process.
+
+use super::{
+    Health, Scheduler, Stats,
+    executor::Executor,
+    queues::{Queues, Taken},
+};
+use crate::{
+    clock::Clock,
+    message::{Event, Message},
+    sandbox::Sandbox,
+};
+use std::{
+    sync::{
+        Arc, Condvar, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+/// How [`Threads`] runs.
+pub struct ThreadsConfig {
+    /// Threads; a core each is right.
+    pub threads: usize,
+    /// How far their priority is lowered, so that the threads which serve the network come first.
+    pub niceness: i32,
+    /// Linear memory of all isolates together, in bytes.
+    pub pool_memory_bytes_max: u64,
+    /// Gives every isolate the same randomness, for runs that must repeat themselves.
+    pub seed: Option<u64>,
+}
+
+/// Runs isolates on threads of this process. Dropping it ends them all, unreported.
+pub struct Threads {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    executor: Executor,
+    wake: Condvar,
+    beats: Vec<Beat>,
+    closing: AtomicBool,
+}
+
+/// When a thread began its turn, in milliseconds of the monotonic clock and one more; 0 while it waits.
+#[derive(Default)]
+struct Beat(AtomicU64);
+
+/// A turn that takes this long is a stuck thread.
+const TURN_LOST_AFTER: Duration = Duration::from_secs(1);
+/// A thread without work looks around this often, in case the clock was set rather than passed.
+const PARKED_MAX: Duration = Duration::from_secs(1);
+
+impl Threads {
+    /// Starts the threads. Every event goes to `sink`, on whichever thread it happens; it must not wait.
+    #[must_use]
+    pub fn start(
+        sandbox: Arc<Sandbox>,
+        clock: Arc<dyn Clock>,
+        config: ThreadsConfig,
+        sink: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Self {
+        let ThreadsConfig {
+            threads,
+            niceness,
+            pool_memory_bytes_max,
+            seed,
+        } = config;
+        let shared = Arc::new(Shared {
+            executor: Executor::new(sandbox, clock, pool_memory_bytes_max, seed, Box::new(sink)),
+            wake: Condvar::new(),
+            beats: (0..threads).map(|_| Beat::default()).collect(),
+            closing: AtomicBool::new(false),
+        });
+        let threads = (0..threads)
+            .map(|index| {
+                let shared = Arc::clone(&shared);
+                thread::Builder::new()
+                    .name(format!("isolates-{index}"))
+                    .spawn(move || {
+                        // On Linux the priority is the thread's; without the right to lower it nothing is lost.
+                        let _ = rustix::process::setpriority_process(
+                            Some(rustix::thread::gettid()),
+                            niceness,
+                        );
+                        shared.run(index);
+                    })
+                    .expect("a thread can be started")
+            })
+            .collect();
+        Self { shared, threads }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        {
+            // Under the lock, so that no thread looks before and falls asleep after.
+            let _queues = self.shared.executor.lock();
+            self.shared.closing.store(true, Ordering::Relaxed);
+            self.shared.wake.notify_all();
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Scheduler for Threads {
+    fn send(&self, message: Message) {
+        self.shared.executor.send(message, |queues| {
+            if queues.parked > 0 {
+                self.shared.wake.notify_one();
+            }
+        });
+    }
+
+    fn health(&self) -> Health {
+        let now = self.shared.now();
+        let lost = |beat: &&Beat| {
+            let began = beat.0.load(Ordering::Relaxed);
+            began > 0 && now.saturating_sub(began) > TURN_LOST_AFTER.as_millis() as u64
+        };
+        Health {
+            threads: self.shared.beats.len(),
+            threads_lost: self.shared.beats.iter().filter(lost).count(),
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        self.shared.executor.stats()
+    }
+}
+
+impl Shared {
+    fn now(&self) -> u64 {
+        self.executor.clock().monotonic().as_millis() as u64 + 1
+    }
+
+    /// A thread's life.
+    fn run(&self, index: usize) {
+        while let Some(taken) = self.next() {
+            self.beats[index].0.store(self.now(), Ordering::Relaxed);
+            self.executor.run(taken);
+            self.beats[index].0.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The next isolate to run; waits for one. `None` when it is time to go.
+    fn next(&self) -> Option<Taken> {
+        let mut queues = self.executor.lock();
+        loop {
+            if self.closing.load(Ordering::Relaxed) {
+                return None;
+            }
+            let now = self.executor.clock().monotonic();
+            queues.ring(now);
+            if let Some(taken) = queues.take_next() {
+                self.wake_another(&queues);
+                return Some(taken);
+            }
+            queues.parked += 1;
+            let wait = queues
+                .alarm_next()
+                .map_or(PARKED_MAX, |at| at.saturating_sub(now).min(PARKED_MAX));
+            queues = self
+                .wake
+                .wait_timeout(queues, wait)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            queues.parked -= 1;
+        }
+    }
+
+    /// Others may be asleep while there is more to do.
+    fn wake_another(&self, queues: &Queues) {
+        if queues.parked > 0 && queues.queued() > 0 {
+            self.wake.notify_one();
+        }
+    }
+}
