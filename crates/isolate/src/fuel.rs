@@ -10,6 +10,9 @@ pub const FUEL_SCHEDULE: u32 = 1;
 /// Fuel that a slice may burn: about a millisecond.
 pub(crate) const SLICE: u64 = 3_000_000;
 
+/// Fuel that a slice may burn on a thread that has other things to do: about a tenth of a millisecond.
+pub(crate) const SLICE_ASSISTED: u64 = SLICE / 10;
+
 /// Fuel for a collection of garbage that the host asked for; no invocation pays for it.
 pub(crate) const COLLECTION: u64 = 1_000 * SLICE;
 

@@ -2,7 +2,6 @@
 
 use crate::{
     border::{Allowance, State},
-    fuel,
     sandbox::Sandbox,
 };
 use coracle_abi::export;
@@ -92,6 +91,8 @@ pub(crate) enum Entry {
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) fuel: u64,
+    /// Fuel after which it yields, again and again.
+    pub(crate) slice: u64,
     pub(crate) now_ms: f64,
     pub(crate) allowance: Allowance,
 }
@@ -122,7 +123,6 @@ impl Running {
             store.limiter(|state| state);
             let made = async {
                 terms.set(&mut store)?;
-                store.fuel_async_yield_interval(Some(fuel::SLICE))?;
                 Exports::make(&sandbox, &mut store, seed).await
             };
             let (exports, outcome) = match made.await {
@@ -311,10 +311,11 @@ fn missing(name: &str) -> wasmtime::Error {
 
 impl Terms {
     fn set(self, store: &mut Store<State>) -> wasmtime::Result<()> {
+        store.fuel_async_yield_interval(Some(self.slice))?;
         store.set_fuel(self.fuel)?;
         store
             .data_mut()
-            .begin(self.fuel, self.now_ms, self.allowance);
+            .begin(self.fuel, self.slice, self.now_ms, self.allowance);
         Ok(())
     }
 }

@@ -248,3 +248,85 @@ pub(crate) fn compatibility(cpu: Cpu) -> String {
     }
     format!("{:016x}", hasher.finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(config: &Config) -> Vec<String> {
+        let text = format!("{config:#?}");
+        text.lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    fn configs() -> Vec<Config> {
+        let sandbox = SandboxConfig {
+            isolates_max: 1,
+            running_max: 1,
+            pagemap_scan: false,
+        };
+        vec![
+            compile_config(Cpu::Baseline),
+            compile_config(Cpu::Native),
+            runtime_config(&sandbox),
+        ]
+    }
+
+    /// What a hostile guest may be made of. Each of these that is not needed is attack surface for nothing.
+    #[test]
+    fn exactly_these_proposals_are_on() {
+        for config in configs() {
+            let on: Vec<String> = lines_of(&config)
+                .into_iter()
+                .filter_map(|line| Some(line.strip_suffix(": true,")?.to_owned()))
+                .filter(|name| name.starts_with("wasm_"))
+                .collect();
+            let expected = [
+                "mutable_global",
+                "saturating_float_to_int",
+                "sign_extension",
+                "reference_types",
+                "multi_value",
+                "bulk_memory",
+                "simd",
+                "floats",
+                // Parts of reference types and bulk memory.
+                "call_indirect_overlong",
+                "bulk_memory_opt",
+            ];
+            assert_eq!(on, expected.map(|name| format!("wasm_{name}")));
+        }
+    }
+
+    #[test]
+    fn code_is_made_by_cranelift_metered_by_fuel_and_keeps_its_mitigations() {
+        for config in configs() {
+            let lines = lines_of(&config);
+            for expected in [
+                "Cranelift,",
+                "consume_fuel: true,",
+                "epoch_interruption: false,",
+                "signals_based_traps: true,",
+                "guard_before_linear_memory: true,",
+                "memory_init_cow: true,",
+            ] {
+                assert!(lines.iter().any(|line| line == expected), "{expected}");
+            }
+            // On by default; nobody turns them off.
+            assert!(!format!("{config:?}").contains("spectre"));
+        }
+    }
+
+    #[test]
+    fn code_for_the_baseline_asks_for_its_features_and_for_nothing_else() {
+        let lines = lines_of(&compile_config(Cpu::Baseline));
+        let flags = lines.iter().filter(|line| line.starts_with("\"has_"));
+        assert_eq!(flags.count(), if cfg!(target_arch = "x86_64") { 11 } else { 0 });
+    }
+
+    #[test]
+    fn stacks_have_room_for_the_host_above_the_guest() {
+        assert!(FIBER_STACK_BYTES >= WASM_STACK_BYTES + (1 << 20));
+        // docs/decisions/0002-guest-engine.md: 24 times the JavaScript stack.
+        assert_eq!(WASM_STACK_BYTES, 24 * 256 * 1024);
+    }
+}

@@ -219,7 +219,11 @@ impl Entrypoint {
             result_form,
             limits: self.limits,
         });
-        let in_flight: InFlight = self.worker.0.session.0.service.call(*worker, call);
+        let service = &self.worker.0.session.0.service;
+        let arrival = service.arrive();
+        // Others that came in the same batch arrive before it is asked whether this one is alone.
+        tokio::task::yield_now().await;
+        let in_flight: InFlight = service.call(arrival, *worker, call);
         in_flight.answer().await
     }
 }

@@ -61,7 +61,7 @@ impl Actor {
             Arc::clone(&self.spec.load),
             terms,
         );
-        self.guest = Guest::Running(Run::new(running, EntryKind::Load, invocation, terms.fuel));
+        self.guest = Guest::Running(Run::new(running, EntryKind::Load, invocation, terms));
     }
 
     pub(super) fn wall_time_is_up(

@@ -2,7 +2,6 @@
 
 use super::{Actor, Effects, Guest, Life, Run, Surroundings};
 use crate::{
-    fuel,
     invocation::Invocation,
     message::{Event, Outcome, Report, Verdict, VerdictKind},
 };
@@ -157,11 +156,12 @@ impl Actor {
             kind,
             invocation,
             fuel,
+            slice,
             slices,
             ..
         }) = &self.guest
         {
-            let burnt = (*fuel).min(*slices * fuel::SLICE);
+            let burnt = (*fuel).min(*slices * slice);
             self.charge_fuel(*invocation, *kind, burnt);
         }
         self.guest = Guest::Unborn;

@@ -35,6 +35,25 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) pool_memory: &'a PoolMemory,
     /// `None`: every isolate has randomness of its own.
     pub(crate) seed: Option<u64>,
+    pub(crate) pace: Pace,
+}
+
+/// How long a turn may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// Fuel of a slice.
+    pub(crate) slice: u64,
+    /// CPU time after which a turn ends although each of its entries was short.
+    pub(crate) turn_cpu_max: Duration,
+}
+
+impl Pace {
+    /// On a thread for isolates: about a millisecond.
+    pub(crate) const OWN_THREAD: Self =
+        Self { slice: fuel::SLICE, turn_cpu_max: Duration::from_millis(1) };
+    /// On a thread that has other things to do: about a tenth of that.
+    pub(crate) const ASSISTED: Self =
+        Self { slice: fuel::SLICE_ASSISTED, turn_cpu_max: Duration::from_micros(100) };
 }
 
 /// What an actor wants done.
@@ -128,6 +147,7 @@ struct Run {
     /// Who pays for it; [`NOBODY`] for the host's own wishes.
     invocation: u64,
     fuel: u64,
+    slice: u64,
     slices: u64,
 }
 
@@ -139,9 +159,6 @@ enum EntryKind {
     Load,
     Run,
 }
-
-/// CPU time after which a turn ends although each of its entries was short.
-const TURN_CPU_MAX: Duration = Duration::from_millis(1);
 
 impl Actor {
     pub(crate) fn new(isolate: u64, spec: WorkerSpec) -> Self {
@@ -235,7 +252,7 @@ impl Actor {
                 self.end_hung(around, effects);
                 return Turn::Idle;
             }
-            if cpu >= TURN_CPU_MAX {
+            if cpu >= around.pace.turn_cpu_max {
                 return Turn::More;
             }
         }
@@ -274,7 +291,7 @@ impl Actor {
         self.guest = match std::mem::replace(&mut self.guest, Guest::Unborn) {
             Guest::Resting(instance) => {
                 let running = instance.enter(entry, terms);
-                Guest::Running(Run::new(running, EntryKind::Run, invocation, terms.fuel))
+                Guest::Running(Run::new(running, EntryKind::Run, invocation, terms))
             }
             other => other,
         };
@@ -289,6 +306,7 @@ impl Actor {
             };
             return Terms {
                 fuel: fuel::COLLECTION,
+                slice: around.pace.slice,
                 now_ms,
                 allowance,
             };
@@ -298,6 +316,7 @@ impl Actor {
                 EntryKind::Load => books.limits.startup_fuel_max,
                 EntryKind::Run => books.fuel_left(),
             },
+            slice: around.pace.slice,
             now_ms,
             allowance: Allowance {
                 log_bytes: books.log_bytes_left,
@@ -501,12 +520,13 @@ impl Actor {
 }
 
 impl Run {
-    fn new(running: Running, kind: EntryKind, invocation: u64, fuel: u64) -> Self {
+    fn new(running: Running, kind: EntryKind, invocation: u64, terms: Terms) -> Self {
         Self {
             running,
             kind,
             invocation,
-            fuel,
+            fuel: terms.fuel,
+            slice: terms.slice,
             slices: 0,
         }
     }

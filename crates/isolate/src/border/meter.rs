@@ -4,14 +4,14 @@
 //! the fuel, so a loop of host calls would begin its slice anew with every call and never yield. The meter therefore
 //! keeps its own position in the slice and says when it is over.
 
-use crate::fuel;
-
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Meter {
     /// What the store's fuel was last set to.
     level: u64,
     /// What this slice had burnt by then.
     carried: u64,
+    /// What a slice may burn; at least 1.
+    slice: u64,
 }
 
 /// What to do about a price.
@@ -25,10 +25,11 @@ pub(super) enum Charge {
 
 impl Meter {
     /// An entry begins with this much fuel.
-    pub(super) fn begin(fuel: u64) -> Self {
+    pub(super) fn begin(fuel: u64, slice: u64) -> Self {
         Self {
             level: fuel,
             carried: 0,
+            slice: slice.max(1),
         }
     }
 
@@ -39,16 +40,17 @@ impl Meter {
         };
         let burnt = self.level.saturating_sub(left);
         // A slice or more since the fuel was set: the Wasm code has yielded by itself, the last time at a whole slice.
-        let carried = if burnt >= fuel::SLICE {
+        let carried = if burnt >= self.slice {
             0
         } else {
             self.carried
         };
-        let position = carried + burnt % fuel::SLICE + price;
-        let slice_over = position >= fuel::SLICE;
+        let position = carried + burnt % self.slice + price;
+        let slice_over = position >= self.slice;
         *self = Self {
             level: left_after,
             carried: if slice_over { 0 } else { position },
+            slice: self.slice,
         };
         Charge::Paid {
             left: left_after,
@@ -60,12 +62,13 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuel;
 
     const START: u64 = 100 * fuel::SLICE;
 
     /// Runs a loop that burns `wasm` fuel and then pays `price`; returns how often it yielded, and the fuel burnt.
     fn yields(rounds: u64, wasm: u64, price: u64) -> (u64, u64) {
-        let mut meter = Meter::begin(START);
+        let mut meter = Meter::begin(START, fuel::SLICE);
         let (mut left, mut since_set, mut yields) = (START, 0, 0);
         for _ in 0..rounds {
             left -= wasm;
@@ -106,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_price_is_taken_to_the_last_unit_and_never_more() {
-        let mut meter = Meter::begin(10);
+        let mut meter = Meter::begin(10, fuel::SLICE);
         assert_eq!(
             meter.charge(10, 10),
             Charge::Paid {

@@ -10,7 +10,7 @@ mod outbox;
 pub(crate) use imports::{linker, snapshot_linker};
 pub(crate) use outbox::{Finished, Outbox, Started, lock};
 
-use crate::{message::VerdictKind, pool_memory::PoolMemory, sandbox::MEMORY_BYTES_CEILING};
+use crate::{fuel, message::VerdictKind, pool_memory::PoolMemory, sandbox::MEMORY_BYTES_CEILING};
 use coracle_loader::Limits;
 use meter::Meter;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -75,7 +75,7 @@ impl State {
             operation_last: 0,
             allowance: Allowance::default(),
             now_ms: 0.0,
-            meter: Meter::default(),
+            meter: Meter::begin(0, fuel::SLICE),
             slice_over: false,
             seed,
         }
@@ -107,11 +107,11 @@ impl State {
         self.memory = Some(memory);
     }
 
-    /// Prepares an entry that may burn `fuel`.
-    pub(crate) fn begin(&mut self, fuel: u64, now_ms: f64, allowance: Allowance) {
+    /// Prepares an entry that may burn `fuel`, in slices of `slice`.
+    pub(crate) fn begin(&mut self, fuel: u64, slice: u64, now_ms: f64, allowance: Allowance) {
         self.now_ms = now_ms;
         self.allowance = allowance;
-        self.meter = Meter::begin(fuel);
+        self.meter = Meter::begin(fuel, slice);
         self.slice_over = false;
     }
 

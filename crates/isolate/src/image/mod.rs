@@ -93,6 +93,12 @@ pub enum ImageError {
     },
 }
 
+impl ImageError {
+    fn compile(error: wasmtime::Error) -> Self {
+        Self::Compile(format!("{error:#}"))
+    }
+}
+
 impl Image {
     /// Sets the guest up, takes the snapshot and compiles it for [`CPU_BASELINE`].
     ///
@@ -110,12 +116,25 @@ impl Image {
         Self::compile_for(guest, Cpu::Native)
     }
 
+    /// Compiles a guest that needs no set-up. Tests put modules in the engine's place with this that no set-up could
+    /// have made.
+    ///
+    /// # Errors
+    /// When it can't be compiled.
+    #[doc(hidden)]
+    pub fn compile_as_it_is(guest: &Guest) -> Result<Self, ImageError> {
+        Self::compile_wasm(guest, &guest.wasm, Cpu::Native)
+    }
+
     fn compile_for(guest: &Guest, cpu: Cpu) -> Result<Self, ImageError> {
-        let failed = |error: wasmtime::Error| ImageError::Compile(format!("{error:?}"));
-        let snapshot = snapshot::snapshot(&guest.wasm).map_err(failed)?;
+        let snapshot = snapshot::snapshot(&guest.wasm).map_err(ImageError::compile)?;
+        Self::compile_wasm(guest, &snapshot, cpu)
+    }
+
+    fn compile_wasm(guest: &Guest, wasm: &[u8], cpu: Cpu) -> Result<Self, ImageError> {
         let code = Engine::new(&sandbox::compile_config(cpu))
-            .and_then(|engine| engine.precompile_module(&snapshot))
-            .map_err(failed)?;
+            .and_then(|engine| engine.precompile_module(wasm))
+            .map_err(ImageError::compile)?;
         Ok(Self {
             guest_hash: guest.hash,
             code,

@@ -7,7 +7,7 @@ use super::{
     queues::{Queues, Taken},
 };
 use crate::{
-    actor::{Actor, Effects, Mail, Surroundings, Turn},
+    actor::{Actor, Effects, Mail, Pace, Surroundings, Turn},
     clock::Clock,
     message::{Event, Message, Outcome, Report, Usage, Verdict, VerdictKind},
     pool_memory::PoolMemory,
@@ -104,7 +104,7 @@ impl Executor {
     }
 
     /// Gives an isolate its turn.
-    pub(super) fn run(&self, taken: Taken) {
+    pub(super) fn run(&self, taken: Taken, pace: Pace) {
         let Taken {
             isolate,
             mut actor,
@@ -121,6 +121,7 @@ impl Executor {
             clock: &*self.clock,
             pool_memory: &self.pool_memory,
             seed: self.seed,
+            pace,
         };
         let turn = catch_unwind(AssertUnwindSafe(|| {
             if urgent {

@@ -17,6 +17,13 @@ use crate::message::Message;
 pub trait Scheduler: Send + Sync {
     /// Sends a message. Never waits.
     fn send(&self, message: Message);
+    /// As [`Scheduler::send`], by somebody who calls [`Scheduler::assist`] right after: no thread needs to be woken.
+    fn send_unheard(&self, message: Message) {
+        self.send(message);
+    }
+    /// Runs what is ready on the calling thread, for about 100 µs, if nobody else is there to run it at once; what is
+    /// left goes to those whose work it is. For a caller who has nothing else to do than to wait for the answer.
+    fn assist(&self) {}
     /// Whether it is well.
     fn health(&self) -> Health;
     /// Figures for metrics.

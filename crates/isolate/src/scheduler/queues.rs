@@ -277,6 +277,19 @@ impl Queues {
         self.take(isolate, false)
     }
 
+    /// Takes an isolate that is new or was waiting, or has urgent mail: nothing that may be in the middle of something
+    /// long.
+    pub(super) fn take_fresh(&mut self) -> Option<Taken> {
+        if let Some(isolate) = self.first_in(Lane::Urgent, false) {
+            return self.take(isolate, true);
+        }
+        if self.stacks >= self.stacks_max {
+            return None;
+        }
+        let isolate = self.first_in(Lane::Fresh, false)?;
+        self.take(isolate, false)
+    }
+
     /// Takes the first place in a lane that still counts; where `only_with_stack`, of an isolate that holds a stack.
     fn first_in(&mut self, lane: Lane, only_with_stack: bool) -> Option<u64> {
         let mut position = 0;

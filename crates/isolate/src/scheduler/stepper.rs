@@ -2,6 +2,7 @@
 
 use super::{Health, Scheduler, Stats, executor::Executor};
 use crate::{
+    actor::Pace,
     clock::Clock,
     message::{Event, Message},
     sandbox::Sandbox,
@@ -48,7 +49,7 @@ impl Stepper {
         drop(queues);
         match next {
             Some(taken) => {
-                self.0.run(taken);
+                self.0.run(taken, Pace::OWN_THREAD);
                 true
             }
             None => false,

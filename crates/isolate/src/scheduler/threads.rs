@@ -6,6 +6,7 @@ use super::{
     queues::{Queues, Taken},
 };
 use crate::{
+    actor::Pace,
     clock::Clock,
     message::{Event, Message},
     sandbox::Sandbox,
@@ -48,6 +49,8 @@ struct Shared {
 #[derive(Default)]
 struct Beat(AtomicU64);
 
+/// Turns that one assistance takes at most: a call, and the end of the isolate that served the one before.
+const ASSISTED_TURNS_MAX: usize = 2;
 /// A turn that takes this long is a stuck thread.
 const TURN_LOST_AFTER: Duration = Duration::from_secs(1);
 /// A thread without work looks around this often, in case the clock was set rather than passed.
@@ -117,6 +120,24 @@ impl Scheduler for Threads {
         });
     }
 
+    fn send_unheard(&self, message: Message) {
+        self.shared.executor.send(message, |_| {});
+    }
+
+    fn assist(&self) {
+        // Only while all threads are at rest: otherwise they come to it by themselves, and soon.
+        for _ in 0..ASSISTED_TURNS_MAX {
+            let mut queues = self.shared.executor.lock();
+            let taken = if queues.parked == self.shared.beats.len() { queues.take_fresh() } else { None };
+            drop(queues);
+            match taken {
+                Some(taken) => self.shared.executor.run(taken, Pace::ASSISTED),
+                None => break,
+            }
+        }
+        self.shared.wake_another(&self.shared.executor.lock());
+    }
+
     fn health(&self) -> Health {
         let now = self.shared.now();
         let lost = |beat: &&Beat| {
@@ -143,7 +164,7 @@ impl Shared {
     fn run(&self, index: usize) {
         while let Some(taken) = self.next() {
             self.beats[index].0.store(self.now(), Ordering::Relaxed);
-            self.executor.run(taken);
+            self.executor.run(taken, Pace::OWN_THREAD);
             self.beats[index].0.store(0, Ordering::Relaxed);
         }
     }

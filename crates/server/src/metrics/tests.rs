@@ -279,6 +279,7 @@ fn a_scrape_asks_the_scheduler() {
         running: 1,
         memory_bytes: 6 << 20,
         panics: 3,
+        ..Stats::default()
     };
     let health = Health {
         threads: 2,
