@@ -21,7 +21,10 @@ const LINK_FLAGS: &str =
     "-C link-arg=-zstack-size=1048576 -C link-arg=--export-table -C link-arg=--growable-table";
 
 fn main() {
-    println!("cargo:rustc-env=CORACLE_WASMTIME_VERSION={}", wasmtime_version());
+    println!(
+        "cargo:rustc-env=CORACLE_WASMTIME_VERSION={}",
+        wasmtime_version()
+    );
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let guest = manifest.join("../guest");
     for path in [
@@ -70,9 +73,13 @@ fn build(guest: &Path, target: &Path) -> PathBuf {
     for (name, _) in env::vars_os() {
         // What cargo set for the host's build must not reach the guest's.
         let name = name.to_string_lossy().into_owned();
-        if name.starts_with("CARGO_") && name != "CARGO_HOME"
-            || name == "RUSTFLAGS"
-            || name == "CARGO_ENCODED_RUSTFLAGS"
+        let of_this_build = [
+            "RUSTFLAGS",
+            "RUSTC_WRAPPER",
+            "RUSTC_WORKSPACE_WRAPPER",
+            "CLIPPY_ARGS",
+        ];
+        if name.starts_with("CARGO_") && name != "CARGO_HOME" || of_this_build.contains(&&name[..])
         {
             cargo.env_remove(name);
         }
@@ -88,7 +95,7 @@ fn build(guest: &Path, target: &Path) -> PathBuf {
         ])
         .arg(target)
         .current_dir(guest)
-        .env("RUSTFLAGS", LINK_FLAGS)
+        .env("RUSTFLAGS", format!("{LINK_FLAGS} {}", remap_paths(guest)))
         .env("CC_wasm32_unknown_unknown", clang)
         .env("AR_wasm32_unknown_unknown", ar)
         .env("CFLAGS_wasm32_unknown_unknown", C_FLAGS)
@@ -99,6 +106,19 @@ fn build(guest: &Path, target: &Path) -> PathBuf {
         "the guest did not build; `make setup` installs clang, llvm-ar and the Rust target {TARGET}"
     );
     target.join(TARGET).join("release/coracle_guest.wasm")
+}
+
+/// Keeps this machine's paths out of the guest, whose memory a worker's bug could show, and whose hash names it.
+fn remap_paths(guest: &Path) -> String {
+    let crates = guest.parent().and_then(|crates| crates.canonicalize().ok());
+    let cargo_home = env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+    [(crates, "/crates"), (cargo_home, "/cargo")]
+        .into_iter()
+        .filter_map(|(path, name)| Some(format!("--remap-path-prefix={}={name}", path?.to_str()?)))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn tool(variable: &str, candidates: &[&str]) -> String {
@@ -118,7 +138,13 @@ fn wasmtime_version() -> String {
     let lock = manifest.join("../../Cargo.lock");
     println!("cargo:rerun-if-changed={}", lock.display());
     let text = fs::read_to_string(lock).unwrap_or_default();
-    let mut lines = text.lines().skip_while(|line| *line != "name = \"wasmtime\"");
-    let version = lines.nth(1).and_then(|line| line.strip_prefix("version = "));
-    version.map_or("unknown", |version| version.trim_matches('"')).to_owned()
+    let mut lines = text
+        .lines()
+        .skip_while(|line| *line != "name = \"wasmtime\"");
+    let version = lines
+        .nth(1)
+        .and_then(|line| line.strip_prefix("version = "));
+    version
+        .map_or("unknown", |version| version.trim_matches('"'))
+        .to_owned()
 }

@@ -44,10 +44,19 @@ struct Options {
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let workloads = workloads::Workloads::read(&options.benches.join("workloads"))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let peer = if options.alone { None } else { Some(peer::measure(&options.benches, options.quick)?) };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let peer = if options.alone {
+        None
+    } else {
+        Some(peer::measure(&options.benches, options.quick)?)
+    };
     let ours = tokio::task::LocalSet::new()
-        .block_on(&runtime, phases::measure(&options.server, &workloads, options.quick))
+        .block_on(
+            &runtime,
+            phases::measure(&options.server, &workloads, options.quick),
+        )
         .context("measuring the server")?;
     let report = report::write(&ours, peer.as_ref(), &options.criterion, options.quick);
     match options.output {

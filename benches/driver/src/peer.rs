@@ -10,7 +10,13 @@ pub(crate) fn measure(benches: &Path, quick: bool) -> anyhow::Result<Value> {
     if quick {
         command.arg("--quick");
     }
-    let output = command.stderr(std::process::Stdio::inherit()).output().context("benches/peers/workerd/run")?;
-    ensure!(output.status.success(), "workerd could not be measured; `--alone` measures without it");
+    let output = command
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("benches/peers/workerd/run")?;
+    ensure!(
+        output.status.success(),
+        "workerd could not be measured; `--alone` measures without it"
+    );
     serde_json::from_slice(&output.stdout).context("what benches/peers/workerd/run printed")
 }

@@ -65,7 +65,11 @@ impl Figures {
 
 const SMALL: &str = "export default { async run(n) { return n + 1; } };";
 
-pub(crate) async fn measure(executable: &Path, workloads: &Workloads, quick: bool) -> anyhow::Result<Figures> {
+pub(crate) async fn measure(
+    executable: &Path,
+    workloads: &Workloads,
+    quick: bool,
+) -> anyhow::Result<Figures> {
     let scale = |full: usize, less: usize| if quick { less } else { full };
     let mut start_to_first_answer_ms = Samples::default();
     for _ in 0..scale(7, 3) {
@@ -116,7 +120,8 @@ pub(crate) async fn measure(executable: &Path, workloads: &Workloads, quick: boo
     }
     let warm_cpu_us = (server.cpu_us()? - cpu) / count as f64;
     let began = Instant::now();
-    let calls = (0..count).map(|_| async { rpc::call_expecting(&entrypoint, &json!(1), &json!(2)).await });
+    let calls =
+        (0..count).map(|_| async { rpc::call_expecting(&entrypoint, &json!(1), &json!(2)).await });
     bounded(calls, 64).await?;
     let warm_per_second = count as f64 / began.elapsed().as_secs_f64();
 
@@ -171,7 +176,12 @@ fn ms(since: Instant) -> f64 {
 }
 
 /// Load, entrypoint and call, pipelined in one round trip, each from a source that was never seen before.
-async fn cold(client: &Client, workloads: &Workloads, unique: &mut usize, count: usize) -> anyhow::Result<Samples> {
+async fn cold(
+    client: &Client,
+    workloads: &Workloads,
+    unique: &mut usize,
+    count: usize,
+) -> anyhow::Result<Samples> {
     let mut samples = Samples::default();
     for _ in 0..count {
         let (workload, source) = workloads.unique(*unique);
@@ -185,7 +195,12 @@ async fn cold(client: &Client, workloads: &Workloads, unique: &mut usize, count:
     Ok(samples)
 }
 
-async fn cold_busy(client: &Client, workloads: &Workloads, first: usize, count: usize) -> anyhow::Result<()> {
+async fn cold_busy(
+    client: &Client,
+    workloads: &Workloads,
+    first: usize,
+    count: usize,
+) -> anyhow::Result<()> {
     let calls = (first..first + count).map(|index| async move {
         let (workload, source) = workloads.unique(index);
         let worker = client.load(&source);
@@ -208,7 +223,11 @@ where
     Ok(())
 }
 
-async fn cold_large(client: &Client, workloads: &Workloads, count: usize) -> anyhow::Result<Samples> {
+async fn cold_large(
+    client: &Client,
+    workloads: &Workloads,
+    count: usize,
+) -> anyhow::Result<Samples> {
     let maker = client.load(&workloads.large_source);
     let maker = rpc::entrypoint(&maker, 0, 0);
     let mut samples = Samples::default();
@@ -220,7 +239,9 @@ async fn cold_large(client: &Client, workloads: &Workloads, count: usize) -> any
         let began = Instant::now();
         let worker = client.load(source);
         match rpc::call(&rpc::entrypoint(&worker, 0, 0), &json!(7)).await? {
-            Called::Value { value, .. } if value["seed"] == json!(seed + 1) => samples.push(ms(began)),
+            Called::Value { value, .. } if value["seed"] == json!(seed + 1) => {
+                samples.push(ms(began))
+            }
             _ => anyhow::bail!("a large module did not answer"),
         }
     }
@@ -228,7 +249,11 @@ async fn cold_large(client: &Client, workloads: &Workloads, count: usize) -> any
 }
 
 /// The best of seven calls of each program, in CPU time, in milliseconds.
-async fn programs(client: &Client, source: &str, programs: &[(String, Value)]) -> anyhow::Result<Vec<(String, f64)>> {
+async fn programs(
+    client: &Client,
+    source: &str,
+    programs: &[(String, Value)],
+) -> anyhow::Result<Vec<(String, f64)>> {
     let worker = client.load(source);
     // Far above what they need: a program must not be stopped by the default second.
     let entrypoint = rpc::entrypoint(&worker, 0, 0);
@@ -236,7 +261,9 @@ async fn programs(client: &Client, source: &str, programs: &[(String, Value)]) -
     for (name, expected) in programs {
         let mut samples = Samples::default();
         for _ in 0..7 {
-            let cpu_us = rpc::call_expecting(&entrypoint, &json!(name), expected).await.context(name.clone())?;
+            let cpu_us = rpc::call_expecting(&entrypoint, &json!(name), expected)
+                .await
+                .context(name.clone())?;
             samples.push(cpu_us as f64 / 1000.0);
         }
         best.push((name.clone(), samples.min()));
@@ -245,7 +272,11 @@ async fn programs(client: &Client, source: &str, programs: &[(String, Value)]) -
 }
 
 /// In a server of its own, so that nothing that came before is counted.
-async fn memory_per_isolate(executable: &Path, workloads: &Workloads, count: usize) -> anyhow::Result<f64> {
+async fn memory_per_isolate(
+    executable: &Path,
+    workloads: &Workloads,
+    count: usize,
+) -> anyhow::Result<f64> {
     let server = Server::start(executable)?;
     let client = Client::connect(&server.address).await?;
     let mut held: Vec<worker::Client> = Vec::new();
@@ -257,7 +288,12 @@ async fn memory_per_isolate(executable: &Path, workloads: &Workloads, count: usi
         }
         let (workload, source) = workloads.unique(index);
         let worker = client.load(&source);
-        rpc::call_expecting(&rpc::entrypoint(&worker, 0, 0), &workload.argument, &workload.expected).await?;
+        rpc::call_expecting(
+            &rpc::entrypoint(&worker, 0, 0),
+            &workload.argument,
+            &workload.expected,
+        )
+        .await?;
         held.push(worker);
     }
     let after = server.pss_bytes()?;
@@ -288,7 +324,11 @@ async fn beside_loops(
     let other = Client::connect(&server.address).await?;
     let running = Rc::new(Cell::new(0));
     let workers: Vec<_> = (0..loops)
-        .map(|index| other.load(&format!("export default {{ run() {{ for (;;); }} }}; // {index}")))
+        .map(|index| {
+            other.load(&format!(
+                "export default {{ run() {{ for (;;); }} }}; // {index}"
+            ))
+        })
         .collect();
     let mut tasks = Vec::new();
     for worker in &workers {
@@ -303,7 +343,10 @@ async fn beside_loops(
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
     let beside = sample(count).await?;
-    anyhow::ensure!(running.get() > 0, "the loops were over before the measurement was");
+    anyhow::ensure!(
+        running.get() > 0,
+        "the loops were over before the measurement was"
+    );
     for task in &tasks {
         task.abort();
     }

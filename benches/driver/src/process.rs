@@ -21,19 +21,39 @@ impl Server {
         let port = free_port()?;
         let address = format!("127.0.0.1:{port}");
         let mut child = Command::new(executable)
-            .args(["serve", "--listen", &address, "--admin", "127.0.0.1:0", "--drain-delay-ms", "0"])
+            .args([
+                "serve",
+                "--listen",
+                &address,
+                "--admin",
+                "127.0.0.1:0",
+                "--drain-delay-ms",
+                "0",
+            ])
             .stderr(Stdio::piped())
             .spawn()
             .with_context(|| executable.display().to_string())?;
         // What it says is read, so that it never waits for us; the socket tells when it answers.
         if let Some(stderr) = child.stderr.take() {
-            std::thread::spawn(move || BufReader::new(stderr).lines().map_while(Result::ok).for_each(drop));
+            std::thread::spawn(move || {
+                BufReader::new(stderr)
+                    .lines()
+                    .map_while(Result::ok)
+                    .for_each(drop)
+            });
         }
-        Ok(Self { child, address, started })
+        Ok(Self {
+            child,
+            address,
+            started,
+        })
     }
 
     fn file(&self, name: &str) -> anyhow::Result<String> {
-        Ok(fs::read_to_string(format!("/proc/{}/{name}", self.child.id()))?)
+        Ok(fs::read_to_string(format!(
+            "/proc/{}/{name}",
+            self.child.id()
+        ))?)
     }
 
     /// CPU time of all its threads in microseconds.
@@ -41,7 +61,12 @@ impl Server {
         let mut total = 0.0;
         for entry in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
             let text = fs::read_to_string(entry?.path().join("schedstat")).unwrap_or_default();
-            total += text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1000.0;
+            total += text
+                .split(' ')
+                .next()
+                .and_then(|ns| ns.parse::<f64>().ok())
+                .unwrap_or(0.0)
+                / 1000.0;
         }
         Ok(total)
     }
@@ -58,18 +83,27 @@ impl Server {
 
     fn memory(&self, field: &str) -> anyhow::Result<f64> {
         let text = self.file("smaps_rollup")?;
-        let line = text.lines().find_map(|line| line.strip_prefix(field)).context("no such field")?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(field))
+            .context("no such field")?;
         let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
         Ok(kib * 1024.0)
     }
 
     /// Ends it as Kubernetes would.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
-        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
+        Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status()?;
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             if let Some(status) = self.child.try_wait()? {
-                return if status.success() { Ok(()) } else { bail!("the server ended with {status}") };
+                return if status.success() {
+                    Ok(())
+                } else {
+                    bail!("the server ended with {status}")
+                };
             }
             if Instant::now() > deadline {
                 bail!("the server did not end");
@@ -87,5 +121,7 @@ impl Drop for Server {
 }
 
 fn free_port() -> anyhow::Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port())
 }

@@ -13,7 +13,10 @@ struct Row {
 }
 
 pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quick: bool) -> String {
-    let peer_figure = |pointer: &str| peer.and_then(|peer| peer.pointer(pointer)).and_then(Value::as_f64);
+    let peer_figure = |pointer: &str| {
+        peer.and_then(|peer| peer.pointer(pointer))
+            .and_then(Value::as_f64)
+    };
     let engine = |name: &str| criterion_median_ms(&criterion.join(name));
     let ratio = geometric_mean_ratio(&ours.programs_ms, peer, "/cpu_program_ms");
     let json_ratio = |name: &str, pointer: &str| {
@@ -104,9 +107,16 @@ pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quic
             Some(ratio) if row.unit != "×" => format!("{ratio:.1} × less"),
             _ => "–".into(),
         };
-        let met = row.ours.zip(row.budget).map_or(String::new(), |(ours, budget)| {
-            format!("{}{}", figure(Some(budget), row.unit), if ours <= budget { "" } else { " **missed**" })
-        });
+        let met = row
+            .ours
+            .zip(row.budget)
+            .map_or(String::new(), |(ours, budget)| {
+                format!(
+                    "{}{}",
+                    figure(Some(budget), row.unit),
+                    if ours <= budget { "" } else { " **missed**" }
+                )
+            });
         let _ = writeln!(
             text,
             "| {} | {} | {} | {ratio} | {met} |",
@@ -151,8 +161,14 @@ fn details(text: &mut String, ours: &Figures) {
         mib(ours.rss_after_loads_bytes),
         ours.live_isolates,
     );
-    text.push_str("\nPrograms, best of seven, in ms of CPU time:\n\n| program | ms |\n|---|---:|\n");
-    for (name, ms) in ours.json_ms.iter().map(|(name, ms)| (format!("JSON {name}, 1,000 operations"), ms)) {
+    text.push_str(
+        "\nPrograms, best of seven, in ms of CPU time:\n\n| program | ms |\n|---|---:|\n",
+    );
+    for (name, ms) in ours
+        .json_ms
+        .iter()
+        .map(|(name, ms)| (format!("JSON {name}, 1,000 operations"), ms))
+    {
         let _ = writeln!(text, "| {name} | {ms:.1} |");
     }
     for (name, ms) in &ours.programs_ms {
@@ -161,9 +177,17 @@ fn details(text: &mut String, ours: &Figures) {
 }
 
 fn conditions(text: &mut String, peer: Option<&Value>, quick: bool) {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let read = |path: &str| {
+        fs::read_to_string(path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
     let cpu = read("/proc/cpuinfo");
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("unknown");
+    let model = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name\t: "))
+        .unwrap_or("unknown");
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let _ = write!(
         text,
@@ -175,7 +199,10 @@ fn conditions(text: &mut String, peer: Option<&Value>, quick: bool) {
         read("/proc/loadavg"),
         if quick { "Few" } else { "Full" },
     );
-    if let Some(version) = peer.and_then(|peer| peer.pointer("/conditions/workerd")).and_then(Value::as_str) {
+    if let Some(version) = peer
+        .and_then(|peer| peer.pointer("/conditions/workerd"))
+        .and_then(Value::as_str)
+    {
         let _ = writeln!(text, "- workerd {version}.");
     }
     text.push_str(
@@ -197,10 +224,16 @@ fn figure(value: Option<f64>, unit: &str) -> String {
     }
 }
 
-fn geometric_mean_ratio(ours: &[(String, f64)], peer: Option<&Value>, pointer: &str) -> Option<f64> {
+fn geometric_mean_ratio(
+    ours: &[(String, f64)],
+    peer: Option<&Value>,
+    pointer: &str,
+) -> Option<f64> {
     let peer = peer?.pointer(pointer)?;
-    let logs: Vec<f64> =
-        ours.iter().filter_map(|(name, ms)| Some((ms / peer[name].as_f64()?).ln())).collect();
+    let logs: Vec<f64> = ours
+        .iter()
+        .filter_map(|(name, ms)| Some((ms / peer[name].as_f64()?).ln()))
+        .collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
@@ -208,5 +241,8 @@ fn geometric_mean_ratio(ours: &[(String, f64)], peer: Option<&Value>, pointer: &
 fn criterion_median_ms(folder: &Path) -> Option<f64> {
     let text = fs::read_to_string(folder.join("new/estimates.json")).ok()?;
     let estimates: Value = serde_json::from_str(&text).ok()?;
-    estimates.pointer("/median/point_estimate").and_then(Value::as_f64).map(|ns| ns / 1e6)
+    estimates
+        .pointer("/median/point_estimate")
+        .and_then(Value::as_f64)
+        .map(|ns| ns / 1e6)
 }

@@ -35,7 +35,10 @@ impl Client {
         let loader = login.pipeline.get_loader();
         let session = login.pipeline.get_session();
         session.tenant_request().send().promise.await?;
-        Ok(Self { loader, _session: session })
+        Ok(Self {
+            loader,
+            _session: session,
+        })
     }
 
     /// Loads a worker of one module. Pipelined: nothing is waited for.
@@ -50,7 +53,11 @@ impl Client {
     }
 }
 
-pub(crate) fn entrypoint(worker: &worker::Client, fuel_max: u64, wall_ms_max: u64) -> target::Client {
+pub(crate) fn entrypoint(
+    worker: &worker::Client,
+    fuel_max: u64,
+    wall_ms_max: u64,
+) -> target::Client {
     let mut request = worker.get_entrypoint_request();
     let mut limits = request.get().init_limits();
     limits.set_fuel_max(fuel_max);
@@ -69,7 +76,10 @@ pub(crate) async fn call(target: &target::Client, argument: &Value) -> anyhow::R
     let mut request = target.call_request();
     let mut params = request.get();
     params.reborrow().init_path(1).set(0, "run");
-    params.reborrow().init_args().set_json(&Value::Array(vec![argument.clone()]).to_string()[..]);
+    params
+        .reborrow()
+        .init_args()
+        .set_json(&Value::Array(vec![argument.clone()]).to_string()[..]);
     params.set_result_form(coracle_schema::Form::Json);
     let response = request.send().promise.await?;
     let results: call_results::Reader<'_> = response.get()?;
@@ -77,23 +87,37 @@ pub(crate) async fn call(target: &target::Client, argument: &Value) -> anyhow::R
         call_results::outcome::Value(value) => {
             let cpu_us = results.get_usage()?.get_cpu_micros();
             match value?.which()? {
-                coracle_schema::value::Json(text) => {
-                    Ok(Called::Value { value: serde_json::from_str(text?.to_str()?)?, cpu_us })
-                }
-                coracle_schema::value::Undefined(()) => Ok(Called::Value { value: Value::Null, cpu_us }),
+                coracle_schema::value::Json(text) => Ok(Called::Value {
+                    value: serde_json::from_str(text?.to_str()?)?,
+                    cpu_us,
+                }),
+                coracle_schema::value::Undefined(()) => Ok(Called::Value {
+                    value: Value::Null,
+                    cpu_us,
+                }),
                 coracle_schema::value::Cbor(_) => bail!("asked for JSON, got CBOR"),
             }
         }
         call_results::outcome::Threw(thrown) => {
             let thrown = thrown?;
-            bail!("threw {}: {}", thrown.get_name()?.to_str()?, thrown.get_message()?.to_str()?)
+            bail!(
+                "threw {}: {}",
+                thrown.get_name()?.to_str()?,
+                thrown.get_message()?.to_str()?
+            )
         }
-        call_results::outcome::Verdict(verdict) => Ok(Called::Stopped(verdict?.get_message()?.to_str()?.to_owned())),
+        call_results::outcome::Verdict(verdict) => Ok(Called::Stopped(
+            verdict?.get_message()?.to_str()?.to_owned(),
+        )),
     }
 }
 
 /// As [`call`], where anything but `expected` is a failure. Returns the CPU time.
-pub(crate) async fn call_expecting(target: &target::Client, argument: &Value, expected: &Value) -> anyhow::Result<u64> {
+pub(crate) async fn call_expecting(
+    target: &target::Client,
+    argument: &Value,
+    expected: &Value,
+) -> anyhow::Result<u64> {
     match call(target, argument).await.context("calling")? {
         Called::Value { value, cpu_us } if value == *expected => Ok(cpu_us),
         Called::Value { value, .. } => bail!("expected {expected}, got {value}"),

@@ -25,7 +25,8 @@ pub(crate) struct Workloads {
 impl Workloads {
     pub(crate) fn read(folder: &Path) -> anyhow::Result<Self> {
         let read = |name: &str| {
-            fs::read_to_string(folder.join(name)).with_context(|| folder.join(name).display().to_string())
+            fs::read_to_string(folder.join(name))
+                .with_context(|| folder.join(name).display().to_string())
         };
         let manifest: Value = serde_json::from_str(&read("manifest.json")?)?;
         let cold = manifest["cold"].as_array().context("manifest: cold")?;
@@ -40,10 +41,17 @@ impl Workloads {
             })
             .collect::<anyhow::Result<_>>()?;
         let programs = |key: &str| -> anyhow::Result<Vec<(String, Value)>> {
-            let entries = manifest[key]["programs"].as_array().context("manifest: programs")?;
+            let entries = manifest[key]["programs"]
+                .as_array()
+                .context("manifest: programs")?;
             entries
                 .iter()
-                .map(|entry| Ok((entry["name"].as_str().context("manifest: name")?.to_owned(), entry["expected"].clone())))
+                .map(|entry| {
+                    Ok((
+                        entry["name"].as_str().context("manifest: name")?.to_owned(),
+                        entry["expected"].clone(),
+                    ))
+                })
                 .collect()
         };
         Ok(Self {

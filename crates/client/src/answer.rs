@@ -66,7 +66,11 @@ impl fmt::Display for Thrown {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.name, self.message)?;
         if !self.module.is_empty() {
-            write!(formatter, " ({}:{}:{})", self.module, self.line, self.column)?;
+            write!(
+                formatter,
+                " ({}:{}:{})",
+                self.module, self.line, self.column
+            )?;
         }
         Ok(())
     }

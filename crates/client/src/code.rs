@@ -40,7 +40,10 @@ impl WorkerCode {
     /// A worker with that main module, which is to be added.
     #[must_use]
     pub fn new(main_module: impl Into<String>) -> Self {
-        Self { main_module: main_module.into(), ..Self::default() }
+        Self {
+            main_module: main_module.into(),
+            ..Self::default()
+        }
     }
 
     /// Adds a module.

@@ -4,7 +4,12 @@ use crate::{Address, Error};
 use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side};
 use coracle_schema::{gate, loader, session, target, worker};
 use futures::io::{AsyncRead, AsyncWrite};
-use std::{cell::RefCell, collections::HashMap, rc::Rc, sync::atomic::{AtomicU64, Ordering}};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    rc::Rc,
+    sync::atomic::{AtomicU64, Ordering},
+};
 use tokio::{
     net::{TcpStream, UnixStream},
     sync::{mpsc, oneshot},
@@ -52,16 +57,22 @@ enum Stream {
 
 impl Connection {
     pub(crate) async fn connect(address: &Address, options: ConnectOptions) -> Result<Self, Error> {
-        let failed = |cause: std::io::Error| Error::Connect { address: address.to_string(), cause: cause.to_string() };
+        let failed = |cause: std::io::Error| Error::Connect {
+            address: address.to_string(),
+            cause: cause.to_string(),
+        };
         let stream = match address {
             Address::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(failed)?;
                 stream.set_nodelay(true).map_err(failed)?;
                 Stream::Tcp(stream.into_std().map_err(failed)?)
             }
-            Address::Unix(path) => {
-                Stream::Unix(UnixStream::connect(path).await.and_then(UnixStream::into_std).map_err(failed)?)
-            }
+            Address::Unix(path) => Stream::Unix(
+                UnixStream::connect(path)
+                    .await
+                    .and_then(UnixStream::into_std)
+                    .map_err(failed)?,
+            ),
         };
         let jobs = start(stream, options).await?;
         Ok(Self {
@@ -74,9 +85,14 @@ impl Connection {
 
     #[cfg(feature = "embedded")]
     pub(crate) async fn embedded(config: coracle_server::ServerConfig) -> Result<Self, Error> {
-        let server = coracle_server::Server::start(config).map_err(|error| Error::Embedded(error.to_string()))?;
+        let server = coracle_server::Server::start(config)
+            .map_err(|error| Error::Embedded(error.to_string()))?;
         let jobs = start(Stream::Memory(server.connect()), ConnectOptions::default()).await?;
-        Ok(Self { jobs, ids: AtomicU64::new(0), _server: Some(server) })
+        Ok(Self {
+            jobs,
+            ids: AtomicU64::new(0),
+            _server: Some(server),
+        })
     }
 
     pub(crate) fn next_id(&self) -> u64 {
@@ -90,16 +106,29 @@ impl Connection {
 }
 
 /// Starts the thread and logs in.
-async fn start(stream: Stream, options: ConnectOptions) -> Result<mpsc::UnboundedSender<Job>, Error> {
+async fn start(
+    stream: Stream,
+    options: ConnectOptions,
+) -> Result<mpsc::UnboundedSender<Job>, Error> {
     let (jobs, receiver) = mpsc::unbounded_channel();
     let (ready, outcome) = oneshot::channel();
-    let failed = |cause: std::io::Error| Error::Connect { address: "the connection".into(), cause: cause.to_string() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let failed = |cause: std::io::Error| Error::Connect {
+        address: "the connection".into(),
+        cause: cause.to_string(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
     std::thread::Builder::new()
         .name("coracle-client".into())
         .spawn(move || LocalSet::new().block_on(&runtime, serve(stream, options, receiver, ready)))
         .map_err(failed)?;
-    outcome.await.unwrap_or_else(|_| Err(Error::Disconnected("the connection ended during login".into())))?;
+    outcome.await.unwrap_or_else(|_| {
+        Err(Error::Disconnected(
+            "the connection ended during login".into(),
+        ))
+    })?;
     Ok(jobs)
 }
 
@@ -109,7 +138,10 @@ async fn serve(
     jobs: mpsc::UnboundedReceiver<Job>,
     ready: oneshot::Sender<Result<(), Error>>,
 ) {
-    let failed = |cause: std::io::Error| Error::Connect { address: "the connection".into(), cause: cause.to_string() };
+    let failed = |cause: std::io::Error| Error::Connect {
+        address: "the connection".into(),
+        cause: cause.to_string(),
+    };
     match stream {
         Stream::Tcp(stream) => match TcpStream::from_std(stream) {
             Ok(stream) => serve_stream(stream.compat(), options, jobs, ready).await,
@@ -151,7 +183,10 @@ async fn serve_stream<S>(
     let loader = promise.pipeline.get_loader();
     let session = promise.pipeline.get_session();
     let outcome = session.tenant_request().send().promise.await;
-    if ready.send(outcome.map(drop).map_err(|error| Error::from_rpc(&error))).is_err() {
+    if ready
+        .send(outcome.map(drop).map_err(|error| Error::from_rpc(&error)))
+        .is_err()
+    {
         return;
     }
     let held: Shared = Rc::new(RefCell::new(Held {

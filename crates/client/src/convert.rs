@@ -10,7 +10,9 @@ use coracle_value::Bounds;
 
 pub(crate) fn write_code(code: &WorkerCode, mut builder: worker_code::Builder<'_>) {
     builder.set_compatibility_date(&code.compatibility_date[..]);
-    let mut flags = builder.reborrow().init_compatibility_flags(code.compatibility_flags.len() as u32);
+    let mut flags = builder
+        .reborrow()
+        .init_compatibility_flags(code.compatibility_flags.len() as u32);
     for (index, flag) in code.compatibility_flags.iter().enumerate() {
         flags.set(index as u32, &flag[..]);
     }
@@ -64,14 +66,23 @@ fn malformed(error: impl ToString) -> Error {
 }
 
 fn text(reader: capnp::Result<capnp::text::Reader<'_>>) -> Read<String> {
-    Ok(reader.map_err(malformed)?.to_str().map_err(malformed)?.to_owned())
+    Ok(reader
+        .map_err(malformed)?
+        .to_str()
+        .map_err(malformed)?
+        .to_owned())
 }
 
 fn value(reader: schema::value::Reader<'_>) -> Read<Value> {
-    let bounds = Bounds { bytes_max: usize::MAX, ..Bounds::default() };
+    let bounds = Bounds {
+        bytes_max: usize::MAX,
+        ..Bounds::default()
+    };
     match reader.which().map_err(malformed)? {
         schema::value::Undefined(()) => Ok(Value::Undefined),
-        schema::value::Cbor(bytes) => coracle_value::decode(bytes.map_err(malformed)?, &bounds).map_err(malformed),
+        schema::value::Cbor(bytes) => {
+            coracle_value::decode(bytes.map_err(malformed)?, &bounds).map_err(malformed)
+        }
         schema::value::Json(json) => {
             let json = text(json)?;
             coracle_value::from_json(&json, &bounds).map_err(malformed)
@@ -84,9 +95,16 @@ pub(crate) fn answer(reader: call_results::Reader<'_>) -> Read<Answer> {
     let outcome = match reader.get_outcome().which().map_err(malformed)? {
         outcome::Value(reader) => Outcome::Value(value(reader.map_err(malformed)?)?),
         outcome::Threw(reader) => Outcome::Threw(Box::new(thrown(reader.map_err(malformed)?)?)),
-        outcome::Verdict(reader) => Outcome::Verdict(Box::new(verdict(reader.map_err(malformed)?)?)),
+        outcome::Verdict(reader) => {
+            Outcome::Verdict(Box::new(verdict(reader.map_err(malformed)?)?))
+        }
     };
-    let logs = reader.get_logs().map_err(malformed)?.iter().map(log_line).collect::<Read<_>>()?;
+    let logs = reader
+        .get_logs()
+        .map_err(malformed)?
+        .iter()
+        .map(log_line)
+        .collect::<Read<_>>()?;
     Ok(Answer {
         outcome,
         usage: usage(reader.get_usage().map_err(malformed)?),
@@ -166,5 +184,9 @@ fn log_line(reader: schema::log_line::Reader<'_>) -> Read<LogLine> {
         schema::LogLevel::Warn => LogLevel::Warn,
         schema::LogLevel::Error => LogLevel::Error,
     };
-    Ok(LogLine { level, message: text(reader.get_message())?, timestamp_ms: reader.get_timestamp_ms() })
+    Ok(LogLine {
+        level,
+        message: text(reader.get_message())?,
+        timestamp_ms: reader.get_timestamp_ms(),
+    })
 }

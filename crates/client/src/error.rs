@@ -79,9 +79,13 @@ mod tests {
 
     #[test]
     fn an_error_says_what_to_do_about_it() {
-        let error = Error::from_rpc(&capnp::Error::overloaded("remote exception: remote exception: busy".into()));
+        let error = Error::from_rpc(&capnp::Error::overloaded(
+            "remote exception: remote exception: busy".into(),
+        ));
         assert!(matches!(error, Error::Overloaded(text) if text == "busy"));
-        let error = Error::from_rpc(&capnp::Error::failed("remote exception: unauthenticated: no".into()));
+        let error = Error::from_rpc(&capnp::Error::failed(
+            "remote exception: unauthenticated: no".into(),
+        ));
         assert!(matches!(error, Error::Unauthenticated(text) if text == "unauthenticated: no"));
     }
 }

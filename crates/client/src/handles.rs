@@ -23,7 +23,9 @@ impl Coracle {
     /// [`Error::Address`], [`Error::Connect`], [`Error::Unauthenticated`].
     pub async fn connect(address: &str, options: ConnectOptions) -> Result<Self, Error> {
         let address: Address = address.parse()?;
-        Ok(Self(Arc::new(Connection::connect(&address, options).await?)))
+        Ok(Self(Arc::new(
+            Connection::connect(&address, options).await?,
+        )))
     }
 
     /// Starts a server in this process and connects to it without a socket. It ends with the last handle.
@@ -47,7 +49,10 @@ impl Coracle {
             let worker = request.send().pipeline.get_worker();
             held.workers.insert(id, worker);
         });
-        Worker(Arc::new(WorkerHandle { connection: Arc::clone(&self.0), id }))
+        Worker(Arc::new(WorkerHandle {
+            connection: Arc::clone(&self.0),
+            id,
+        }))
     }
 }
 
@@ -63,7 +68,8 @@ struct WorkerHandle {
 impl Drop for WorkerHandle {
     fn drop(&mut self) {
         let id = self.id;
-        self.connection.run(move |held| drop(held.borrow_mut().workers.remove(&id)));
+        self.connection
+            .run(move |held| drop(held.borrow_mut().workers.remove(&id)));
     }
 }
 
@@ -80,7 +86,9 @@ impl Worker {
         let (worker, id, name) = (self.0.id, self.0.connection.next_id(), name.to_owned());
         self.0.connection.run(move |held| {
             let mut held = held.borrow_mut();
-            let Some(worker) = held.workers.get(&worker) else { return };
+            let Some(worker) = held.workers.get(&worker) else {
+                return;
+            };
             let mut request = worker.get_entrypoint_request();
             let mut params = request.get();
             params.set_name(&name[..]);
@@ -89,7 +97,10 @@ impl Worker {
             let entrypoint = request.send().pipeline.get_entrypoint();
             held.entrypoints.insert(id, entrypoint);
         });
-        Entrypoint(Arc::new(EntrypointHandle { worker: self.clone(), id }))
+        Entrypoint(Arc::new(EntrypointHandle {
+            worker: self.clone(),
+            id,
+        }))
     }
 
     /// Evaluates the modules, if that has not happened yet.
@@ -100,7 +111,9 @@ impl Worker {
         let id = self.0.id;
         ask(&self.0.connection, move |held| {
             let worker = held.borrow().workers.get(&id).cloned();
-            worker.map(|worker| worker.ready_request().send().promise).map(reader_of_ready)
+            worker
+                .map(|worker| worker.ready_request().send().promise)
+                .map(reader_of_ready)
         })
         .await
     }
@@ -118,7 +131,10 @@ struct EntrypointHandle {
 impl Drop for EntrypointHandle {
     fn drop(&mut self) {
         let id = self.id;
-        self.worker.0.connection.run(move |held| drop(held.borrow_mut().entrypoints.remove(&id)));
+        self.worker
+            .0
+            .connection
+            .run(move |held| drop(held.borrow_mut().entrypoints.remove(&id)));
     }
 }
 
@@ -161,7 +177,11 @@ impl Entrypoint {
 }
 
 fn split(path: &str) -> Vec<String> {
-    if path.is_empty() { Vec::new() } else { path.split('.').map(str::to_owned).collect() }
+    if path.is_empty() {
+        Vec::new()
+    } else {
+        path.split('.').map(str::to_owned).collect()
+    }
 }
 
 fn write_path<'a>(path: &[String], init: impl FnOnce(u32) -> capnp::text_list::Builder<'a>) {
@@ -216,11 +236,18 @@ async fn ask(
     if !sent {
         return Err(Error::Disconnected("the connection is closed".into()));
     }
-    receiver.await.unwrap_or_else(|_| Err(Error::Disconnected("the connection ended".into())))
+    receiver
+        .await
+        .unwrap_or_else(|_| Err(Error::Disconnected("the connection ended".into())))
 }
 
 #[allow(dead_code, reason = "a compile-time check")]
-fn handles_can_be_sent(coracle: Coracle, worker: Worker, entrypoint: Entrypoint, target: target::Client) {
+fn handles_can_be_sent(
+    coracle: Coracle,
+    worker: Worker,
+    entrypoint: Entrypoint,
+    target: target::Client,
+) {
     fn check(_: impl Send + Sync) {}
     check(coracle);
     check(worker);

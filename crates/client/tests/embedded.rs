@@ -17,10 +17,15 @@ fn config() -> ServerConfig {
 #[tokio::test]
 async fn a_worker_is_loaded_and_called_in_one_go() {
     let coracle = Coracle::embedded(config()).await.unwrap();
-    let worker = coracle.load(
-        WorkerCode::new("main.js").es_module("main.js", "export default { double(n) { console.log('hi'); return n * 2; } }"),
-    );
-    let answer = worker.entrypoint("default").call("double", args![21]).await.unwrap();
+    let worker = coracle.load(WorkerCode::new("main.js").es_module(
+        "main.js",
+        "export default { double(n) { console.log('hi'); return n * 2; } }",
+    ));
+    let answer = worker
+        .entrypoint("default")
+        .call("double", args![21])
+        .await
+        .unwrap();
     assert_eq!(answer.outcome, Outcome::Value(Value::from(42)));
     assert_eq!(answer.logs[0].message, "hi");
     assert!(answer.usage.fuel_run > 0 && answer.usage.fuel_load > 0);

@@ -30,7 +30,9 @@ impl FromStr for Address {
             Some(port) => format!("127.0.0.1:{port}"),
             None => address.to_owned(),
         };
-        address.parse().map(Self::Tcp).map_err(|_| AddressError { text: text.to_owned() })
+        address.parse().map(Self::Tcp).map_err(|_| AddressError {
+            text: text.to_owned(),
+        })
     }
 }
 
@@ -50,15 +52,32 @@ mod tests {
     #[test]
     fn addresses_are_read_as_they_are_written() {
         for text in ["127.0.0.1:7070", "[::1]:7070", "unix:/run/coracle.sock"] {
-            assert_eq!(text.parse::<Address>().map(|address| address.to_string()).as_deref(), Ok(text));
+            assert_eq!(
+                text.parse::<Address>()
+                    .map(|address| address.to_string())
+                    .as_deref(),
+                Ok(text)
+            );
         }
-        assert_eq!("localhost:1".parse(), Ok(Address::Tcp(([127, 0, 0, 1], 1).into())));
-        assert_eq!("tcp:127.0.0.1:1".parse(), Ok(Address::Tcp(([127, 0, 0, 1], 1).into())));
+        assert_eq!(
+            "localhost:1".parse(),
+            Ok(Address::Tcp(([127, 0, 0, 1], 1).into()))
+        );
+        assert_eq!(
+            "tcp:127.0.0.1:1".parse(),
+            Ok(Address::Tcp(([127, 0, 0, 1], 1).into()))
+        );
     }
 
     #[test]
     fn what_is_no_address_says_what_one_looks_like() {
-        for text in ["", "unix:", "7070", "example.com:7070", "http://127.0.0.1:7070"] {
+        for text in [
+            "",
+            "unix:",
+            "7070",
+            "example.com:7070",
+            "http://127.0.0.1:7070",
+        ] {
             let error = text.parse::<Address>().expect_err("no address");
             assert!(error.to_string().contains("127.0.0.1:7070"), "{error}");
         }

@@ -9,8 +9,18 @@ pub use address::{Address, AddressError};
 pub use coracle_capnp::*;
 
 /// The generated code. It names itself by its path from the crate's root.
-#[allow(missing_docs, unreachable_pub, unused_qualifications, unsafe_code, reason = "generated code")]
-#[allow(clippy::all, clippy::allow_attributes_without_reason, reason = "generated code")]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    unused_qualifications,
+    unsafe_code,
+    reason = "generated code"
+)]
+#[allow(
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    reason = "generated code"
+)]
 pub mod coracle_capnp {
     include!(concat!(env!("OUT_DIR"), "/coracle_capnp.rs"));
 }

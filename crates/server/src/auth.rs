@@ -56,8 +56,10 @@ impl Tokens {
     /// # Errors
     /// See [`TokensError`].
     pub fn read(path: &Path) -> Result<Self, TokensError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| TokensError::File { path: path.display().to_string(), source })?;
+        let text = fs::read_to_string(path).map_err(|source| TokensError::File {
+            path: path.display().to_string(),
+            source,
+        })?;
         Self::parse(&text)
     }
 
@@ -75,18 +77,34 @@ impl Tokens {
             }
             let (tenant, token) = line.split_once(':').unwrap_or((TENANT_DEFAULT, line));
             let name_good = !tenant.is_empty()
-                && tenant.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+                && tenant
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
             if !name_good {
                 let problem = "a tenant's name has letters, digits, '-', '_' and '.' only";
-                return Err(TokensError::Line { line: line_number, problem });
+                return Err(TokensError::Line {
+                    line: line_number,
+                    problem,
+                });
             }
             if token.len() < TOKEN_BYTES_MIN {
-                let problem = "a token has at least 16 characters; `openssl rand -hex 32` makes a good one";
-                return Err(TokensError::Line { line: line_number, problem });
+                let problem =
+                    "a token has at least 16 characters; `openssl rand -hex 32` makes a good one";
+                return Err(TokensError::Line {
+                    line: line_number,
+                    problem,
+                });
             }
-            tokens.push(Token { hash: Sha256::digest(token).into(), tenant: tenant.to_owned() });
+            tokens.push(Token {
+                hash: Sha256::digest(token).into(),
+                tenant: tenant.to_owned(),
+            });
         }
-        if tokens.is_empty() { Err(TokensError::Empty) } else { Ok(Self(tokens)) }
+        if tokens.is_empty() {
+            Err(TokensError::Empty)
+        } else {
+            Ok(Self(tokens))
+        }
     }
 
     /// Whether a login needs a token.
@@ -98,7 +116,10 @@ impl Tokens {
     /// The tenant that `token` stands for. Hashes are compared, so the time says nothing about the token.
     pub(crate) fn tenant_of(&self, token: &str) -> Option<&str> {
         let hash: [u8; 32] = Sha256::digest(token).into();
-        self.0.iter().find(|known| known.hash == hash).map(|known| &known.tenant[..])
+        self.0
+            .iter()
+            .find(|known| known.hash == hash)
+            .map(|known| &known.tenant[..])
     }
 }
 
@@ -132,7 +153,11 @@ pub(crate) enum LoginRefused {
 }
 
 /// The tenant that a login acts for.
-pub(crate) fn login(tokens: &Tokens, peer: Peer, credentials: &Credentials) -> Result<String, LoginRefused> {
+pub(crate) fn login(
+    tokens: &Tokens,
+    peer: Peer,
+    credentials: &Credentials,
+) -> Result<String, LoginRefused> {
     match credentials {
         Credentials::BearerToken(token) => match tokens.tenant_of(token) {
             Some(tenant) => Ok(tenant.to_owned()),
@@ -157,23 +182,48 @@ mod tests {
     #[test]
     fn a_token_stands_for_its_tenant() {
         let tokens = Tokens::parse(&format!("# ours\n\nacme:{TOKEN}\n{TOKEN}x\n")).expect("good");
-        assert_eq!(login(&tokens, Peer::Remote, &bearer(TOKEN)), Ok("acme".into()));
-        assert_eq!(login(&tokens, Peer::Remote, &bearer(&format!("{TOKEN}x"))), Ok("default".into()));
-        assert_eq!(login(&tokens, Peer::Local, &bearer("wrong")), Err(LoginRefused::TokenUnknown));
-        assert_eq!(login(&tokens, Peer::Local, &Credentials::None), Err(LoginRefused::TokenMissing));
+        assert_eq!(
+            login(&tokens, Peer::Remote, &bearer(TOKEN)),
+            Ok("acme".into())
+        );
+        assert_eq!(
+            login(&tokens, Peer::Remote, &bearer(&format!("{TOKEN}x"))),
+            Ok("default".into())
+        );
+        assert_eq!(
+            login(&tokens, Peer::Local, &bearer("wrong")),
+            Err(LoginRefused::TokenUnknown)
+        );
+        assert_eq!(
+            login(&tokens, Peer::Local, &Credentials::None),
+            Err(LoginRefused::TokenMissing)
+        );
     }
 
     #[test]
     fn without_tokens_only_local_peers_get_in() {
         let none = Tokens::none();
-        assert_eq!(login(&none, Peer::Local, &Credentials::None), Ok("default".into()));
-        assert_eq!(login(&none, Peer::Remote, &Credentials::None), Err(LoginRefused::RemoteWithoutTokens));
-        assert_eq!(login(&none, Peer::Local, &bearer(TOKEN)), Err(LoginRefused::TokenUnknown));
+        assert_eq!(
+            login(&none, Peer::Local, &Credentials::None),
+            Ok("default".into())
+        );
+        assert_eq!(
+            login(&none, Peer::Remote, &Credentials::None),
+            Err(LoginRefused::RemoteWithoutTokens)
+        );
+        assert_eq!(
+            login(&none, Peer::Local, &bearer(TOKEN)),
+            Err(LoginRefused::TokenUnknown)
+        );
     }
 
     #[test]
     fn a_bad_file_names_its_line() {
-        for (text, line) in [("short", 1), ("\n#\na b:0123456789abcdef", 3), (":0123456789abcdef", 1)] {
+        for (text, line) in [
+            ("short", 1),
+            ("\n#\na b:0123456789abcdef", 3),
+            (":0123456789abcdef", 1),
+        ] {
             match Tokens::parse(text) {
                 Err(TokensError::Line { line: found, .. }) => assert_eq!(found, line, "{text:?}"),
                 other => panic!("{text:?}: {other:?}"),

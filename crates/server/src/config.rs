@@ -55,7 +55,10 @@ impl ServerConfig {
             admin_hosts: Vec::new(),
             tokens: Tokens::none(),
             limits: Limits::default(),
-            core: CoreConfig { isolates_max, ..CoreConfig::default() },
+            core: CoreConfig {
+                isolates_max,
+                ..CoreConfig::default()
+            },
             pool_memory_bytes_max: machine.memory_bytes / 10 * 6,
             isolate_threads: machine.cores,
             rpc_threads: machine.cores.div_ceil(4),

@@ -8,6 +8,7 @@ use crate::{
     capnp_front::{self, ConnectionSettings},
     service::Service,
 };
+use coracle_schema::Address;
 use std::{
     fs, io,
     net::SocketAddr,
@@ -20,7 +21,6 @@ use std::{
     thread::JoinHandle,
     time::{Duration, Instant},
 };
-use coracle_schema::Address;
 use tokio::{
     io::DuplexStream,
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -70,12 +70,16 @@ const BEAT_LOST_AFTER: Duration = Duration::from_secs(3);
 
 impl Beat {
     fn new() -> Self {
-        Self { since: Instant::now(), at_ms: AtomicU64::new(0) }
+        Self {
+            since: Instant::now(),
+            at_ms: AtomicU64::new(0),
+        }
     }
 
     async fn keep(&self) {
         loop {
-            self.at_ms.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+            self.at_ms
+                .store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
             tokio::time::sleep(BEAT_PERIOD).await;
         }
     }
@@ -93,21 +97,39 @@ impl RpcThreads {
             let (sender, receiver) = mpsc::unbounded_channel();
             let connections = Arc::new(AtomicUsize::new(0));
             let beat = Arc::new(Beat::new());
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
             let work = {
-                let (serving, connections, beat) = (serving.clone(), Arc::clone(&connections), Arc::clone(&beat));
-                move || LocalSet::new().block_on(&runtime, serve_all(receiver, serving, connections, beat))
+                let (serving, connections, beat) =
+                    (serving.clone(), Arc::clone(&connections), Arc::clone(&beat));
+                move || {
+                    LocalSet::new()
+                        .block_on(&runtime, serve_all(receiver, serving, connections, beat))
+                }
             };
             // It ends when nobody can send it connections any more, and closes those that it has.
-            std::thread::Builder::new().name(format!("rpc-{index}")).spawn(work)?;
-            threads.push(RpcThread { sender, connections, beat });
+            std::thread::Builder::new()
+                .name(format!("rpc-{index}"))
+                .spawn(work)?;
+            threads.push(RpcThread {
+                sender,
+                connections,
+                beat,
+            });
         }
-        Ok(Self { threads: Arc::new(threads), serving: serving.clone() })
+        Ok(Self {
+            threads: Arc::new(threads),
+            serving: serving.clone(),
+        })
     }
 
     /// How many of the threads are stuck.
     pub(crate) fn lost(&self) -> usize {
-        self.threads.iter().filter(|thread| thread.beat.is_lost()).count()
+        self.threads
+            .iter()
+            .filter(|thread| thread.beat.is_lost())
+            .count()
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -122,7 +144,10 @@ impl RpcThreads {
     }
 
     pub(crate) fn dispatcher(&self) -> Dispatcher {
-        Dispatcher { threads: Arc::clone(&self.threads), serving: self.serving.clone() }
+        Dispatcher {
+            threads: Arc::clone(&self.threads),
+            serving: self.serving.clone(),
+        }
     }
 }
 
@@ -135,13 +160,23 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     fn dispatch(&self, incoming: Incoming) {
         let metrics = self.serving.service.metrics();
-        let open: usize = self.threads.iter().map(|thread| thread.connections.load(Ordering::Relaxed)).sum();
+        let open: usize = self
+            .threads
+            .iter()
+            .map(|thread| thread.connections.load(Ordering::Relaxed))
+            .sum();
         if open >= self.serving.connections_max {
             metrics.connection_refused("connections_max");
-            tracing::warn!(connections_max = self.serving.connections_max, "connection refused");
+            tracing::warn!(
+                connections_max = self.serving.connections_max,
+                "connection refused"
+            );
             return;
         }
-        let least = self.threads.iter().min_by_key(|thread| thread.connections.load(Ordering::Relaxed));
+        let least = self
+            .threads
+            .iter()
+            .min_by_key(|thread| thread.connections.load(Ordering::Relaxed));
         if let Some(thread) = least {
             thread.connections.fetch_add(1, Ordering::Relaxed);
             if thread.sender.send(incoming).is_err() {
@@ -179,7 +214,10 @@ struct Open {
 impl Open {
     fn new(service: &Arc<Service>, connections: &Arc<AtomicUsize>) -> Self {
         service.metrics().connection_opened();
-        Self { service: Arc::clone(service), connections: Arc::clone(connections) }
+        Self {
+            service: Arc::clone(service),
+            connections: Arc::clone(connections),
+        }
     }
 }
 
@@ -200,14 +238,24 @@ async fn serve_one(incoming: Incoming, serving: Serving) -> io::Result<()> {
     };
     match incoming {
         Incoming::Tcp(stream, address) => {
-            let peer = if address.ip().is_loopback() { Peer::Local } else { Peer::Remote };
+            let peer = if address.ip().is_loopback() {
+                Peer::Local
+            } else {
+                Peer::Remote
+            };
             stream.set_nodelay(true)?;
             capnp_front::serve(TcpStream::from_std(stream)?.compat(), settings(peer)).await;
         }
         Incoming::Unix(stream) => {
-            capnp_front::serve(UnixStream::from_std(stream)?.compat(), settings(Peer::Local)).await;
+            capnp_front::serve(
+                UnixStream::from_std(stream)?.compat(),
+                settings(Peer::Local),
+            )
+            .await;
         }
-        Incoming::Memory(stream) => capnp_front::serve(stream.compat(), settings(Peer::Local)).await,
+        Incoming::Memory(stream) => {
+            capnp_front::serve(stream.compat(), settings(Peer::Local)).await
+        }
     }
     Ok(())
 }
@@ -238,7 +286,10 @@ impl Listeners {
     pub(crate) fn start(listen: &[Address], dispatcher: Dispatcher) -> io::Result<Self> {
         let sockets = listen
             .iter()
-            .map(|address| bind(address).map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}"))))
+            .map(|address| {
+                bind(address)
+                    .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))
+            })
             .collect::<io::Result<Vec<Socket>>>()?;
         let addresses = sockets
             .iter()
@@ -248,17 +299,25 @@ impl Listeners {
             })
             .collect::<io::Result<_>>()?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let handle = std::thread::Builder::new().name("accept".into()).spawn(move || {
-            LocalSet::new().block_on(&runtime, async move {
-                let dispatcher = std::rc::Rc::new(dispatcher);
-                for socket in sockets {
-                    tokio::task::spawn_local(accept(socket, std::rc::Rc::clone(&dispatcher)));
-                }
-                let _ = stopped.await;
-            });
-        })?;
-        Ok(Self { handle: Some(handle), stop: Some(stop), addresses })
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let handle = std::thread::Builder::new()
+            .name("accept".into())
+            .spawn(move || {
+                LocalSet::new().block_on(&runtime, async move {
+                    let dispatcher = std::rc::Rc::new(dispatcher);
+                    for socket in sockets {
+                        tokio::task::spawn_local(accept(socket, std::rc::Rc::clone(&dispatcher)));
+                    }
+                    let _ = stopped.await;
+                });
+            })?;
+        Ok(Self {
+            handle: Some(handle),
+            stop: Some(stop),
+            addresses,
+        })
     }
 
     pub(crate) fn addresses(&self) -> &[Address] {
@@ -302,11 +361,17 @@ fn replace_stale_socket(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(facts) if facts.file_type().is_socket() => {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens on this socket"));
+                return Err(io::Error::new(
+                    io::ErrorKind::AddrInUse,
+                    "another process listens on this socket",
+                ));
             }
             fs::remove_file(path)
         }
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "the path exists and is no socket")),
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "the path exists and is no socket",
+        )),
         Err(_) => Ok(()),
     }
 }
@@ -318,7 +383,11 @@ async fn accept(socket: Socket, dispatcher: std::rc::Rc<Dispatcher>) {
     let outcome = match socket {
         Socket::Tcp(listener) => match TcpListener::from_std(listener) {
             Ok(listener) => loop {
-                match listener.accept().await.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
+                match listener
+                    .accept()
+                    .await
+                    .and_then(|(stream, peer)| Ok((stream.into_std()?, peer)))
+                {
                     Ok((stream, peer)) => dispatcher.dispatch(Incoming::Tcp(stream, peer)),
                     Err(error) => rest(&error).await,
                 }
@@ -327,7 +396,11 @@ async fn accept(socket: Socket, dispatcher: std::rc::Rc<Dispatcher>) {
         },
         Socket::Unix(listener, _file) => match UnixListener::from_std(listener) {
             Ok(listener) => loop {
-                match listener.accept().await.and_then(|(stream, _)| stream.into_std()) {
+                match listener
+                    .accept()
+                    .await
+                    .and_then(|(stream, _)| stream.into_std())
+                {
                     Ok(stream) => dispatcher.dispatch(Incoming::Unix(stream)),
                     Err(error) => rest(&error).await,
                 }

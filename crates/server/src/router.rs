@@ -32,7 +32,10 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn new(session: SessionId) -> Self {
-        Self { session, revoked: Arc::default() }
+        Self {
+            session,
+            revoked: Arc::default(),
+        }
     }
 
     /// Makes every address of this owner useless. Returns whether it was the first to do so.
@@ -53,7 +56,10 @@ mod tests {
     fn revoking_an_owner_reaches_every_copy_of_it() {
         let owner = Owner::new(SessionId(1));
         let address = Address {
-            target: Target::Entrypoint { worker: WorkerId(1), export: "default".into() },
+            target: Target::Entrypoint {
+                worker: WorkerId(1),
+                export: "default".into(),
+            },
             owner: owner.clone(),
         };
         assert!(owner.revoke());

@@ -7,11 +7,11 @@ use crate::{
     metrics::{BuildInfo, Metrics},
     service::Service,
 };
-use coracle_schema::Address;
 use coracle_isolate::{
-    CPU_BASELINE, Health, QUICKJS_VERSION, WASMTIME_VERSION, Image, ImageError, Machine, Sandbox, SandboxConfig, SandboxError, Scheduler, Stats, SystemClock,
-    Threads, ThreadsConfig,
+    CPU_BASELINE, Health, Image, ImageError, Machine, QUICKJS_VERSION, Sandbox, SandboxConfig,
+    SandboxError, Scheduler, Stats, SystemClock, Threads, ThreadsConfig, WASMTIME_VERSION,
 };
+use coracle_schema::Address;
 use std::{
     io,
     net::SocketAddr,
@@ -90,7 +90,8 @@ impl Server {
             login_deadline: config.login_deadline,
             connections_max: config.connections_max,
         };
-        let rpc = Arc::new(RpcThreads::start(config.rpc_threads, &serving).map_err(ServerError::Listen)?);
+        let rpc =
+            Arc::new(RpcThreads::start(config.rpc_threads, &serving).map_err(ServerError::Listen)?);
         let listeners = if config.listen.is_empty() {
             None
         } else {
@@ -111,7 +112,10 @@ impl Server {
                     probe: Arc::clone(&condition) as Arc<dyn Probe>,
                     hosts_allowed: config.admin_hosts,
                 };
-                Some(Admin::start(address, state).map_err(|source| ServerError::Admin { address, source })?)
+                Some(
+                    Admin::start(address, state)
+                        .map_err(|source| ServerError::Admin { address, source })?,
+                )
             }
         };
         Ok(Self {
@@ -164,7 +168,10 @@ impl Server {
     pub async fn drain(&self) {
         self.condition.leaving.store(true, Ordering::Relaxed);
         self.service.metrics().set_draining(true);
-        tracing::info!(delay_ms = self.drain_delay.as_millis() as u64, "draining: readiness is false");
+        tracing::info!(
+            delay_ms = self.drain_delay.as_millis() as u64,
+            "draining: readiness is false"
+        );
         tokio::time::sleep(self.drain_delay).await;
         self.service.drain_start();
         let in_time = tokio::time::timeout(self.drain_grace, self.service.drained()).await;
@@ -194,11 +201,18 @@ fn start_isolates(config: &ServerConfig, service: &Arc<Service>) -> Result<Threa
     let image = Image::obtain(&config.guest, config.cache.as_deref())?;
     let pagemap_scan = Machine::read().pagemap_scan;
     let isolates_max = u32::try_from(config.core.isolates_max).unwrap_or(u32::MAX);
-    let sandbox_config = SandboxConfig { isolates_max, running_max: isolates_max.min(1_000), pagemap_scan };
+    let sandbox_config = SandboxConfig {
+        isolates_max,
+        running_max: isolates_max.min(1_000),
+        pagemap_scan,
+    };
     let sandbox = match Sandbox::new(sandbox_config, &image) {
         Ok(sandbox) => sandbox,
         Err(SandboxError::Image { cause }) => {
-            tracing::warn!(cause, "the image does not fit this machine; compiling the guest for it");
+            tracing::warn!(
+                cause,
+                "the image does not fit this machine; compiling the guest for it"
+            );
             Sandbox::new(sandbox_config, &Image::compile_native(&config.guest)?)?
         }
         Err(error) => return Err(error.into()),
@@ -211,11 +225,16 @@ fn start_isolates(config: &ServerConfig, service: &Arc<Service>) -> Result<Threa
     };
     // Weakly: the service owns the scheduler, not the other way round.
     let service = Arc::downgrade(service);
-    Ok(Threads::start(Arc::new(sandbox), Arc::new(SystemClock::default()), threads, move |event| {
-        if let Some(service) = service.upgrade() {
-            service.on_isolate_event(event);
-        }
-    }))
+    Ok(Threads::start(
+        Arc::new(sandbox),
+        Arc::new(SystemClock::default()),
+        threads,
+        move |event| {
+            if let Some(service) = service.upgrade() {
+                service.on_isolate_event(event);
+            }
+        },
+    ))
 }
 
 /// What the admin endpoint is told.
@@ -231,11 +250,17 @@ impl Probe for Condition {
     fn live(&self) -> Result<(), String> {
         let health = self.threads.health();
         if health.threads_lost > 0 {
-            return Err(format!("{} of {} isolate threads are stuck in a slice", health.threads_lost, health.threads));
+            return Err(format!(
+                "{} of {} isolate threads are stuck in a slice",
+                health.threads_lost, health.threads
+            ));
         }
         let lost = self.rpc.lost();
         if lost > 0 {
-            return Err(format!("{lost} of {} connection threads do not answer", self.rpc.count()));
+            return Err(format!(
+                "{lost} of {} connection threads do not answer",
+                self.rpc.count()
+            ));
         }
         Ok(())
     }
@@ -248,6 +273,10 @@ impl Probe for Condition {
     }
 
     fn stats(&self) -> (Stats, Health, u32) {
-        (self.threads.stats(), self.threads.health(), self.isolates_max)
+        (
+            self.threads.stats(),
+            self.threads.health(),
+            self.isolates_max,
+        )
     }
 }

@@ -5,11 +5,12 @@
 
 use crate::{metrics::Metrics, outcome::CallAnswer};
 use coracle_isolate::{
-    Call, Event as IsolateEvent, Message, Outcome, Report, Scheduler, Usage, Verdict, VerdictKind, WorkerSpec,
+    Call, Event as IsolateEvent, Message, Outcome, Report, Scheduler, Usage, Verdict, VerdictKind,
+    WorkerSpec,
 };
 use coracle_loader::{
-    CallId, Core, CoreConfig, Effect, Event, Gauges, IsolateId, Limits, LossCause, Refusal, SessionId, TenantId,
-    WorkerId,
+    CallId, Core, CoreConfig, Effect, Event, Gauges, IsolateId, Limits, LossCause, Refusal,
+    SessionId, TenantId, WorkerId,
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -89,7 +90,11 @@ impl State {
     }
 
     fn forget_worker_if_done(&mut self, worker: WorkerId) {
-        if self.workers.get(&worker).is_some_and(|loaded| loaded.released && loaded.calls == 0) {
+        if self
+            .workers
+            .get(&worker)
+            .is_some_and(|loaded| loaded.released && loaded.calls == 0)
+        {
             self.workers.remove(&worker);
         }
     }
@@ -159,26 +164,45 @@ impl Service {
                 id
             });
             let session = state.core.allocate_session();
-            state.core.on_event(Event::SessionOpened { session, tenant }, &mut state.effects);
+            state
+                .core
+                .on_event(Event::SessionOpened { session, tenant }, &mut state.effects);
             session
         })
     }
 
     pub(crate) fn close_session(&self, session: SessionId) {
         self.metrics.session_closed();
-        self.with(|state| state.core.on_event(Event::SessionClosed { session }, &mut state.effects));
+        self.with(|state| {
+            state
+                .core
+                .on_event(Event::SessionClosed { session }, &mut state.effects)
+        });
     }
 
     pub(crate) fn load(&self, session: SessionId, spec: WorkerSpec) -> Result<WorkerId, Refusal> {
         let (worker, refusal) = self.with(|state| {
             let worker = state.core.allocate_worker();
-            state.core.on_event(Event::WorkerLoaded { worker, session }, &mut state.effects);
+            state
+                .core
+                .on_event(Event::WorkerLoaded { worker, session }, &mut state.effects);
             let refusal = state.effects.iter().find_map(|effect| match effect {
-                Effect::RefuseWorker { worker: refused, refusal } if *refused == worker => Some(*refusal),
+                Effect::RefuseWorker {
+                    worker: refused,
+                    refusal,
+                } if *refused == worker => Some(*refusal),
                 _ => None,
             });
             if refusal.is_none() {
-                state.workers.insert(worker, Loaded { spec, calls: 0, released: false, last_cpu_us: None });
+                state.workers.insert(
+                    worker,
+                    Loaded {
+                        spec,
+                        calls: 0,
+                        released: false,
+                        last_cpu_us: None,
+                    },
+                );
             }
             (worker, refusal)
         });
@@ -199,7 +223,9 @@ impl Service {
             if let Some(loaded) = state.workers.get_mut(&worker) {
                 loaded.released = true;
             }
-            state.core.on_event(Event::WorkerReleased { worker }, &mut state.effects);
+            state
+                .core
+                .on_event(Event::WorkerReleased { worker }, &mut state.effects);
             state.forget_worker_if_done(worker);
         });
     }
@@ -222,14 +248,29 @@ impl Service {
             state.assisting = alone && state.workers.get(&worker).is_some_and(Loaded::is_short);
             let id = state.core.allocate_call();
             call.invocation = id.0;
-            state.calls.insert(id, Pending { worker, call: Some(call), isolate: None, answer });
+            state.calls.insert(
+                id,
+                Pending {
+                    worker,
+                    call: Some(call),
+                    isolate: None,
+                    answer,
+                },
+            );
             if let Some(loaded) = state.workers.get_mut(&worker) {
                 loaded.calls += 1;
             }
-            state.core.on_event(Event::CallArrived { call: id, worker }, &mut state.effects);
+            state
+                .core
+                .on_event(Event::CallArrived { call: id, worker }, &mut state.effects);
             id
         });
-        InFlight { arrival, call: id, answer: receiver, done: false }
+        InFlight {
+            arrival,
+            call: id,
+            answer: receiver,
+            done: false,
+        }
     }
 
     /// Whether at most one call is in the server.
@@ -239,14 +280,19 @@ impl Service {
 
     fn drop_call(&self, call: CallId) {
         let isolate = self.with(|state| {
-            state.core.on_event(Event::CallDropped { call }, &mut state.effects);
+            state
+                .core
+                .on_event(Event::CallDropped { call }, &mut state.effects);
             state.calls.get(&call).and_then(|pending| pending.isolate)
         });
         // Unless the core has ended the isolate for it: others are inside, and only this call is given up.
         if let Some(isolate) = isolate
             && self.lock().calls.contains_key(&call)
         {
-            self.scheduler().send(Message::Cancel { isolate: isolate.0, invocation: call.0 });
+            self.scheduler().send(Message::Cancel {
+                isolate: isolate.0,
+                invocation: call.0,
+            });
         }
     }
 
@@ -257,7 +303,11 @@ impl Service {
     }
 
     pub(crate) fn drain_deadline(&self) {
-        self.with(|state| state.core.on_event(Event::DrainDeadline, &mut state.effects));
+        self.with(|state| {
+            state
+                .core
+                .on_event(Event::DrainDeadline, &mut state.effects)
+        });
     }
 
     /// Waits until nothing is in flight after [`Service::drain_start`].
@@ -296,7 +346,12 @@ impl Service {
 
     fn apply(&self, state: &mut State, event: IsolateEvent) {
         match event {
-            IsolateEvent::Finished { invocation, report, isolate_reusable, .. } => {
+            IsolateEvent::Finished {
+                invocation,
+                report,
+                isolate_reusable,
+                ..
+            } => {
                 let call = CallId(invocation);
                 if let Some(pending) = state.take_call(call) {
                     self.metrics.invocation(&report);
@@ -305,14 +360,25 @@ impl Service {
                     }
                     let _ = pending.answer.send(Ok(report));
                 }
-                state.core.on_event(Event::CallFinished { call, isolate_reusable }, &mut state.effects);
+                state.core.on_event(
+                    Event::CallFinished {
+                        call,
+                        isolate_reusable,
+                    },
+                    &mut state.effects,
+                );
             }
             IsolateEvent::Ended { isolate } => {
                 // By itself, unless it was asked to; both are an end.
                 if !state.ending.remove(&isolate) {
                     self.metrics.isolate_ended("other");
                 }
-                state.core.on_event(Event::IsolateEnded { isolate: IsolateId(isolate) }, &mut state.effects);
+                state.core.on_event(
+                    Event::IsolateEnded {
+                        isolate: IsolateId(isolate),
+                    },
+                    &mut state.effects,
+                );
             }
         }
         self.act(state);
@@ -366,15 +432,32 @@ impl Service {
     fn act_on(&self, state: &mut State, effect: Effect) {
         match effect {
             Effect::StartIsolate { isolate, worker } => {
-                let Some(spec) = state.workers.get(&worker).map(|loaded| loaded.spec.clone()) else { return };
+                let Some(spec) = state.workers.get(&worker).map(|loaded| loaded.spec.clone())
+                else {
+                    return;
+                };
                 self.metrics.isolate_started();
-                self.send(state, Message::Start { isolate: isolate.0, worker: spec });
+                self.send(
+                    state,
+                    Message::Start {
+                        isolate: isolate.0,
+                        worker: spec,
+                    },
+                );
             }
             Effect::Dispatch { call, isolate } => {
-                let Some(pending) = state.calls.get_mut(&call) else { return };
+                let Some(pending) = state.calls.get_mut(&call) else {
+                    return;
+                };
                 pending.isolate = Some(isolate);
                 if let Some(call) = pending.call.take() {
-                    self.send(state, Message::Call { isolate: isolate.0, call });
+                    self.send(
+                        state,
+                        Message::Call {
+                            isolate: isolate.0,
+                            call,
+                        },
+                    );
                 }
             }
             Effect::RefuseCall { call, refusal } => {

@@ -9,7 +9,8 @@ use crate::{
 use coracle_abi as abi;
 use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec};
 use coracle_loader::{
-    Encoded, Limits, LimitsRequest, ModuleBody, Outbound, Problems, Refusal, WorkerCode, WorkerId, check,
+    Encoded, Limits, LimitsRequest, ModuleBody, Outbound, Problems, Refusal, WorkerCode, WorkerId,
+    check,
 };
 use std::sync::Arc;
 
@@ -43,7 +44,11 @@ const REFUSED_POLICY: &str = "This worker is not permitted to access the interne
 impl Session {
     pub(crate) fn open(service: &Arc<Service>, tenant: String) -> Self {
         let id = service.open_session(&tenant);
-        Self(Arc::new(SessionInner { service: Arc::clone(service), tenant, owner: Owner::new(id) }))
+        Self(Arc::new(SessionInner {
+            service: Arc::clone(service),
+            tenant,
+            owner: Owner::new(id),
+        }))
     }
 
     /// The tenant that pays.
@@ -93,7 +98,11 @@ impl Session {
             .into(),
         };
         let worker = service.load(self.0.owner.session, spec)?;
-        Ok(Worker(Arc::new(WorkerInner { session: self.clone(), worker, limits })))
+        Ok(Worker(Arc::new(WorkerInner {
+            session: self.clone(),
+            worker,
+            limits,
+        })))
     }
 }
 
@@ -122,15 +131,26 @@ fn load_message(code: &WorkerCode, limits: &Limits) -> Vec<u8> {
             // Refused by `check`.
             ModuleBody::Unset | ModuleBody::Wasm(_) => return None,
         };
-        Some(abi::Module { name: &module.name, kind, body: body.into() })
+        Some(abi::Module {
+            name: &module.name,
+            kind,
+            body: body.into(),
+        })
     });
     let message = abi::Load {
         main_module: &code.main_module,
         modules: modules.collect(),
-        env: abi::Encoded { form: form(code.env.form), bytes: code.env.bytes[..].into() },
+        env: abi::Encoded {
+            form: form(code.env.form),
+            bytes: code.env.bytes[..].into(),
+        },
         value_depth_max: u32::try_from(limits.value_depth_max).unwrap_or(u32::MAX),
     };
-    let size: usize = code.modules.iter().map(|module| module.body.bytes() as usize + module.name.len() + 16).sum();
+    let size: usize = code
+        .modules
+        .iter()
+        .map(|module| module.body.bytes() as usize + module.name.len() + 16)
+        .sum();
     let mut bytes = Vec::with_capacity(size + code.env.bytes.len() + 64);
     // Encoding into a Vec can't fail.
     let _ = minicbor::encode(&message, &mut bytes);
@@ -169,7 +189,10 @@ impl Worker {
         Entrypoint {
             worker: self.clone(),
             address: Address {
-                target: Target::Entrypoint { worker: self.0.worker, export: export.into() },
+                target: Target::Entrypoint {
+                    worker: self.0.worker,
+                    export: export.into(),
+                },
                 owner: self.0.session.0.owner.clone(),
             },
             props: Arc::new(bytes(props)),
@@ -180,7 +203,14 @@ impl Worker {
     /// Evaluates the modules, if that has not happened yet.
     pub async fn ready(&self) -> CallAnswer {
         let entrypoint = self.entrypoint("", Encoded::default(), &LimitsRequest::default());
-        entrypoint.invoke(CallAccess::Ready, Vec::new(), Encoded::default(), Form::Cbor).await
+        entrypoint
+            .invoke(
+                CallAccess::Ready,
+                Vec::new(),
+                Encoded::default(),
+                Form::Cbor,
+            )
+            .await
     }
 }
 
@@ -195,16 +225,29 @@ pub struct Entrypoint {
 
 impl Entrypoint {
     /// Calls the method at `path`. Dropping the future gives the call up.
-    pub async fn call(&self, path: Vec<String>, args: Encoded, result_form: coracle_loader::Form) -> CallAnswer {
-        self.invoke(CallAccess::Call, path, args, form(result_form)).await
+    pub async fn call(
+        &self,
+        path: Vec<String>,
+        args: Encoded,
+        result_form: coracle_loader::Form,
+    ) -> CallAnswer {
+        self.invoke(CallAccess::Call, path, args, form(result_form))
+            .await
     }
 
     /// Reads the property at `path`.
     pub async fn get(&self, path: Vec<String>, result_form: coracle_loader::Form) -> CallAnswer {
-        self.invoke(CallAccess::Get, path, Encoded::default(), form(result_form)).await
+        self.invoke(CallAccess::Get, path, Encoded::default(), form(result_form))
+            .await
     }
 
-    async fn invoke(&self, access: CallAccess, path: Vec<String>, args: Encoded, result_form: Form) -> CallAnswer {
+    async fn invoke(
+        &self,
+        access: CallAccess,
+        path: Vec<String>,
+        args: Encoded,
+        result_form: Form,
+    ) -> CallAnswer {
         if self.address.owner.is_revoked() {
             return Err(Refusal::SessionClosed);
         }
@@ -229,5 +272,8 @@ impl Entrypoint {
 }
 
 fn bytes(encoded: Encoded) -> Bytes {
-    Bytes { form: form(encoded.form), bytes: encoded.bytes }
+    Bytes {
+        form: form(encoded.form),
+        bytes: encoded.bytes,
+    }
 }

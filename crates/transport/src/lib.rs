@@ -38,10 +38,19 @@ where
 {
     let (reader, writer) = stream.split();
     let stall = Rc::new(Stall::default());
-    let gate = if side == Side::Server { Rc::clone(&stall) } else { Rc::default() };
-    let reader = GatedReader { inner: BufReader::with_capacity(READ_BUFFER_BYTES, reader), stall: gate };
+    let gate = if side == Side::Server {
+        Rc::clone(&stall)
+    } else {
+        Rc::default()
+    };
+    let reader = GatedReader {
+        inner: BufReader::with_capacity(READ_BUFFER_BYTES, reader),
+        stall: gate,
+    };
     let mut options = ReaderOptions::new();
-    options.traversal_limit_in_words(Some(usize::try_from(message_bytes_max / 8).unwrap_or(usize::MAX)));
+    options.traversal_limit_in_words(Some(
+        usize::try_from(message_bytes_max / 8).unwrap_or(usize::MAX),
+    ));
     options.nesting_limit(NESTING_MAX);
     twoparty::VatNetwork::new(reader, LazyWriter::new(writer, stall), side, options)
 }
@@ -69,7 +78,11 @@ pub struct GatedReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for GatedReader<R> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         if self.stall.on.get() {
             *self.stall.reader.borrow_mut() = Some(context.waker().clone());
             return Poll::Pending;
@@ -110,7 +123,9 @@ impl<W: AsyncWrite + Unpin + 'static> LazyWriter<W> {
 async fn flush_for_ever<W: AsyncWrite + Unpin + 'static>(backlog: Weak<RefCell<Backlog<W>>>) {
     loop {
         let dirty = std::future::poll_fn(|context| {
-            let Some(backlog) = backlog.upgrade() else { return Poll::Ready(false) };
+            let Some(backlog) = backlog.upgrade() else {
+                return Poll::Ready(false);
+            };
             let mut backlog = backlog.borrow_mut();
             if backlog.failed {
                 return Poll::Ready(false);
@@ -127,7 +142,10 @@ async fn flush_for_ever<W: AsyncWrite + Unpin + 'static>(backlog: Weak<RefCell<B
         // Whatever else is ready adds to the same write.
         tokio::task::yield_now().await;
         let flushed = std::future::poll_fn(|context| match backlog.upgrade() {
-            Some(backlog) => backlog.borrow_mut().poll_write_out(context).map(|outcome| outcome.is_ok()),
+            Some(backlog) => backlog
+                .borrow_mut()
+                .poll_write_out(context)
+                .map(|outcome| outcome.is_ok()),
             None => Poll::Ready(false),
         });
         if !flushed.await {
@@ -146,7 +164,9 @@ impl<W: AsyncWrite + Unpin> Backlog<W> {
                     self.failed = true;
                     self.stall.set(false);
                     self.wake_writer();
-                    return Poll::Ready(Err(outcome.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into())));
+                    return Poll::Ready(Err(outcome
+                        .err()
+                        .unwrap_or_else(|| io::ErrorKind::WriteZero.into())));
                 }
             }
         }
@@ -176,7 +196,11 @@ impl<W> Drop for LazyWriter<W> {
 }
 
 impl<W: AsyncWrite + Unpin> AsyncWrite for LazyWriter<W> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let mut backlog = self.0.borrow_mut();
         if backlog.failed {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));

@@ -1,12 +1,15 @@
 //! The two halves of a connection, against a peer that misbehaves.
 
 use super::*;
-use std::time::Duration;
 use futures::AsyncWriteExt as _;
+use std::time::Duration;
 use tokio_util::compat::TokioAsyncReadCompatExt;
 
 fn local<F: Future>(test: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     tokio::task::LocalSet::new().block_on(&runtime, test)
 }
 
@@ -19,7 +22,10 @@ fn many_small_writes_leave_together_and_in_order() {
             writer.write_all(&[byte]).await.expect("room");
         }
         let mut read = [0; 100];
-        far.compat().read_exact(&mut read).await.expect("a hundred bytes");
+        far.compat()
+            .read_exact(&mut read)
+            .await
+            .expect("a hundred bytes");
         assert!(read.iter().copied().eq(0..100));
     });
 }
@@ -32,12 +38,18 @@ fn a_peer_that_takes_nothing_stalls_the_reader_until_it_does() {
         let mut writer = LazyWriter::new(near.compat(), Rc::clone(&stall));
         let total = 2 * BACKLOG_BYTES_MAX;
         let write = tokio::task::spawn_local(async move {
-            writer.write_all(&vec![7; total]).await.expect("taken at last");
+            writer
+                .write_all(&vec![7; total])
+                .await
+                .expect("taken at last");
             // One more than the bound, so that the writer has to wait.
             writer.write_all(&[8]).await.expect("taken at last");
             writer
         });
-        let mut reader = GatedReader { inner: &b"request"[..], stall: Rc::clone(&stall) };
+        let mut reader = GatedReader {
+            inner: &b"request"[..],
+            stall: Rc::clone(&stall),
+        };
         tokio::time::timeout(Duration::from_secs(5), async {
             while !stall.on.get() {
                 tokio::task::yield_now().await;
@@ -46,13 +58,20 @@ fn a_peer_that_takes_nothing_stalls_the_reader_until_it_does() {
         .await
         .expect("it stalls");
         let mut read = [0; 7];
-        let refused = tokio::time::timeout(Duration::from_millis(20), reader.read_exact(&mut read)).await;
+        let refused =
+            tokio::time::timeout(Duration::from_millis(20), reader.read_exact(&mut read)).await;
         assert!(refused.is_err(), "read although the peer takes nothing");
         let mut taken = vec![0; total + 1];
-        far.compat().read_exact(&mut taken).await.expect("all of it");
+        far.compat()
+            .read_exact(&mut taken)
+            .await
+            .expect("all of it");
         assert_eq!(taken.last(), Some(&8));
         drop(write.await.expect("no panic"));
-        tokio::time::timeout(Duration::from_secs(5), reader.read_exact(&mut read)).await.expect("in time").expect("read");
+        tokio::time::timeout(Duration::from_secs(5), reader.read_exact(&mut read))
+            .await
+            .expect("in time")
+            .expect("read");
         assert_eq!(&read, b"request");
     });
 }
@@ -65,7 +84,10 @@ fn closing_writes_the_rest_first() {
         writer.write_all(&[1; 5000]).await.expect("room");
         let reading = tokio::task::spawn_local(async move {
             let mut all = Vec::new();
-            far.compat().read_to_end(&mut all).await.expect("closed properly");
+            far.compat()
+                .read_to_end(&mut all)
+                .await
+                .expect("closed properly");
             all.len()
         });
         writer.close().await.expect("closed");

@@ -2,16 +2,22 @@
 
 use capnp::{Error, text};
 use coracle_isolate::{
-    Bytes, FUEL_SCHEDULE, Form as IsolateForm, LogLevel, Outcome, Report, Thrown, Usage, Verdict, VerdictKind,
+    Bytes, FUEL_SCHEDULE, Form as IsolateForm, LogLevel, Outcome, Report, Thrown, Usage, Verdict,
+    VerdictKind,
 };
-use coracle_loader::{Encoded, Form, LimitName, LimitsRequest, Module, ModuleBody, Outbound, WorkerCode};
+use coracle_loader::{
+    Encoded, Form, LimitName, LimitsRequest, Module, ModuleBody, Outbound, WorkerCode,
+};
 use coracle_schema as schema;
 
 /// Names and path segments that one call may have.
 const PATH_LENGTH_MAX: u32 = 64;
 
 pub(super) fn text(reader: text::Reader<'_>) -> Result<String, Error> {
-    Ok(reader.to_str().map_err(|_| Error::failed("a text is not UTF-8".into()))?.to_owned())
+    Ok(reader
+        .to_str()
+        .map_err(|_| Error::failed("a text is not UTF-8".into()))?
+        .to_owned())
 }
 
 pub(super) fn value(reader: schema::value::Reader<'_>) -> Result<Encoded, Error> {
@@ -22,8 +28,14 @@ pub(super) fn value(reader: schema::value::Reader<'_>) -> Result<Encoded, Error>
     }
     Ok(match reader.which()? {
         schema::value::Undefined(()) => Encoded::default(),
-        schema::value::Cbor(bytes) => Encoded { form: Form::Cbor, bytes: bytes?.to_vec() },
-        schema::value::Json(json) => Encoded { form: Form::Json, bytes: json?.as_bytes().to_vec() },
+        schema::value::Cbor(bytes) => Encoded {
+            form: Form::Cbor,
+            bytes: bytes?.to_vec(),
+        },
+        schema::value::Json(json) => Encoded {
+            form: Form::Json,
+            bytes: json?.as_bytes().to_vec(),
+        },
     })
 }
 
@@ -53,7 +65,10 @@ pub(super) fn limits(reader: schema::limits::Reader<'_>) -> LimitsRequest {
         (LimitName::WallMsMax, reader.get_wall_ms_max()),
         (LimitName::MemoryBytesMax, reader.get_memory_bytes_max()),
         (LimitName::SubrequestsMax, reader.get_subrequests_max()),
-        (LimitName::SubrequestsInFlightMax, reader.get_subrequests_in_flight_max()),
+        (
+            LimitName::SubrequestsInFlightMax,
+            reader.get_subrequests_in_flight_max(),
+        ),
         (LimitName::ArgsBytesMax, reader.get_args_bytes_max()),
         (LimitName::ResultBytesMax, reader.get_result_bytes_max()),
         (LimitName::LogBytesMax, reader.get_log_bytes_max()),
@@ -81,7 +96,11 @@ pub(super) fn worker_code(reader: schema::worker_code::Reader<'_>) -> Result<Wor
             .map(|flag| text(flag?))
             .collect::<Result<_, Error>>()?,
         main_module: text(reader.get_main_module()?)?,
-        modules: reader.get_modules()?.iter().map(module).collect::<Result<_, Error>>()?,
+        modules: reader
+            .get_modules()?
+            .iter()
+            .map(module)
+            .collect::<Result<_, Error>>()?,
         env: value(reader.get_env()?)?,
         outbound,
         limits: limits(reader.get_limits()?),
@@ -92,7 +111,10 @@ fn module(reader: schema::module::Reader<'_>) -> Result<Module, Error> {
     use schema::module::body;
     let name = text(reader.get_name()?)?;
     let source = |source: text::Reader<'_>| {
-        source.to_str().map(str::to_owned).map_err(|_| Error::failed(format!("module {name:?} is not UTF-8")))
+        source
+            .to_str()
+            .map(str::to_owned)
+            .map_err(|_| Error::failed(format!("module {name:?} is not UTF-8")))
     };
     let body = match reader.get_body().which()? {
         body::Unset(()) => ModuleBody::Unset,
@@ -155,7 +177,11 @@ pub(super) fn write_thrown(thrown: &Thrown, mut builder: schema::thrown::Builder
     builder.set_column(thrown.column);
     builder.set_during_load(thrown.during_load);
     let mut value = builder.init_value();
-    if thrown.value.is_empty() { value.set_undefined(()) } else { value.set_cbor(&thrown.value) }
+    if thrown.value.is_empty() {
+        value.set_undefined(())
+    } else {
+        value.set_cbor(&thrown.value)
+    }
 }
 
 fn write_verdict(verdict: &Verdict, mut builder: schema::verdict::Builder<'_>) {

@@ -8,12 +8,7 @@ use crate::{
 };
 use capnp::Error;
 use coracle_schema::{self as schema, credentials, gate, session};
-use std::{
-    cell::Cell,
-    rc::Rc,
-    sync::Arc,
-    time::Duration,
-};
+use std::{cell::Cell, rc::Rc, sync::Arc, time::Duration};
 
 /// Logins that may fail on one connection before it is given up.
 const FAILURES_MAX: u32 = 5;
@@ -47,12 +42,18 @@ impl Standing {
 }
 
 impl gate::Server for GateServer {
-    async fn login(self: Rc<Self>, params: gate::LoginParams, mut results: gate::LoginResults) -> Result<(), Error> {
+    async fn login(
+        self: Rc<Self>,
+        params: gate::LoginParams,
+        mut results: gate::LoginResults,
+    ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.service.metrics(), async move {
             let credentials = match params.get()?.get_credentials()?.which()? {
                 credentials::None(()) => Credentials::None,
-                credentials::BearerToken(token) => Credentials::BearerToken(super::convert::text(token?)?),
+                credentials::BearerToken(token) => {
+                    Credentials::BearerToken(super::convert::text(token?)?)
+                }
             };
             let outcome = auth::login(&this.tokens, this.peer, &credentials);
             this.service.metrics().login(outcome.is_ok());
@@ -69,7 +70,8 @@ impl gate::Server for GateServer {
             this.standing.changed.notify_one();
             let session = Session::open(&this.service, tenant);
             let mut builder = results.get();
-            let loader: schema::loader::Client = capnp_rpc::new_client(LoaderServer::new(&this.service, &session));
+            let loader: schema::loader::Client =
+                capnp_rpc::new_client(LoaderServer::new(&this.service, &session));
             builder.set_loader(loader);
             let handle: session::Client = capnp_rpc::new_client(SessionServer {
                 service: Arc::clone(&this.service),

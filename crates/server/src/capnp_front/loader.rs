@@ -20,7 +20,10 @@ pub(super) struct LoaderServer {
 
 impl LoaderServer {
     pub(super) fn new(service: &Arc<Service>, session: &Session) -> Self {
-        Self { service: Arc::clone(service), session: session.clone() }
+        Self {
+            service: Arc::clone(service),
+            session: session.clone(),
+        }
     }
 
     async fn load_code(&self, code: WorkerCode) -> Result<Worker, LoadError> {
@@ -38,17 +41,25 @@ impl LoaderServer {
 }
 
 impl loader::Server for LoaderServer {
-    async fn load(self: Rc<Self>, params: loader::LoadParams, mut results: loader::LoadResults) -> Result<(), Error> {
+    async fn load(
+        self: Rc<Self>,
+        params: loader::LoadParams,
+        mut results: loader::LoadResults,
+    ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.service.metrics(), async move {
             let code = convert::worker_code(params.get()?.get_code()?)?;
             drop(params);
             let worker = this.load_code(code).await.map_err(|error| match error {
                 LoadError::Refused(refusal) => refused(refusal),
-                LoadError::Code(problems) => Error::failed(format!("the worker can't be loaded:\n{problems}")),
+                LoadError::Code(problems) => {
+                    Error::failed(format!("the worker can't be loaded:\n{problems}"))
+                }
             })?;
-            let client: worker::Client =
-                capnp_rpc::new_client(WorkerServer { service: Arc::clone(&this.service), worker });
+            let client: worker::Client = capnp_rpc::new_client(WorkerServer {
+                service: Arc::clone(&this.service),
+                worker,
+            });
             results.get().set_worker(client);
             Ok(())
         })
@@ -74,20 +85,28 @@ impl worker::Server for WorkerServer {
             let props = convert::value(params.get_props()?)?;
             let limits = convert::limits(params.get_limits()?);
             let entrypoint = this.worker.entrypoint(&name, props, &limits);
-            let client: schema::target::Client =
-                capnp_rpc::new_client(EntrypointServer { service: Arc::clone(&this.service), entrypoint });
+            let client: schema::target::Client = capnp_rpc::new_client(EntrypointServer {
+                service: Arc::clone(&this.service),
+                entrypoint,
+            });
             results.get().set_entrypoint(client);
             Ok(())
         })
         .await
     }
 
-    async fn ready(self: Rc<Self>, _params: worker::ReadyParams, mut results: worker::ReadyResults) -> Result<(), Error> {
+    async fn ready(
+        self: Rc<Self>,
+        _params: worker::ReadyParams,
+        mut results: worker::ReadyResults,
+    ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.service.metrics(), async move {
             let report = this.worker.ready().await.map_err(refused)?;
             convert::write_report(&report, results.get());
-            results.get().set_pipeline(result_target::client(&this.service, *report));
+            results
+                .get()
+                .set_pipeline(result_target::client(&this.service, *report));
             Ok(())
         })
         .await

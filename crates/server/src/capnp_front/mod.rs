@@ -26,7 +26,9 @@ where
         Ok(outcome) => outcome,
         Err(_) => {
             metrics.panicked();
-            Err(Error::failed("the server failed while it served this call; please report it".into()))
+            Err(Error::failed(
+                "the server failed while it served this call; please report it".into(),
+            ))
         }
     }
 }

@@ -12,7 +12,10 @@ use coracle_value::{Bounds, Value};
 use std::{rc::Rc, sync::Arc};
 
 pub(super) fn client(service: &Arc<Service>, report: Report) -> target::Client {
-    capnp_rpc::new_client(ResultServer { service: Arc::clone(service), outcome: report.outcome })
+    capnp_rpc::new_client(ResultServer {
+        service: Arc::clone(service),
+        outcome: report.outcome,
+    })
 }
 
 struct ResultServer {
@@ -23,7 +26,9 @@ struct ResultServer {
 impl ResultServer {
     /// What reading `path` of the result comes to.
     fn read_at(&self, path: &[String], form: schema::Form) -> Outcome {
-        let Outcome::Value(bytes) = &self.outcome else { return self.outcome.clone() };
+        let Outcome::Value(bytes) = &self.outcome else {
+            return self.outcome.clone();
+        };
         match read(bytes, path) {
             Ok(value) => encode(&value, form),
             Err(name) => not_implemented(&name),
@@ -31,7 +36,9 @@ impl ResultServer {
     }
 
     fn call_at(&self, path: &[String]) -> Outcome {
-        let Outcome::Value(bytes) = &self.outcome else { return self.outcome.clone() };
+        let Outcome::Value(bytes) = &self.outcome else {
+            return self.outcome.clone();
+        };
         match (read(bytes, path), path.last()) {
             (Ok(_), Some(name)) => type_error(format!("\"{name}\" is not a function.")),
             (Ok(_), None) => type_error("the result is not a function.".into()),
@@ -67,24 +74,40 @@ fn encode(value: &Value, form: schema::Form) -> Outcome {
         return Outcome::Value(Bytes::UNDEFINED);
     }
     match form {
-        schema::Form::Cbor => Outcome::Value(Bytes { form: Form::Cbor, bytes: coracle_value::encode(value) }),
+        schema::Form::Cbor => Outcome::Value(Bytes {
+            form: Form::Cbor,
+            bytes: coracle_value::encode(value),
+        }),
         schema::Form::Json => match coracle_value::to_json(value) {
-            Ok(text) => Outcome::Value(Bytes { form: Form::Json, bytes: text.into_bytes() }),
+            Ok(text) => Outcome::Value(Bytes {
+                form: Form::Json,
+                bytes: text.into_bytes(),
+            }),
             Err(error) => type_error(error.to_string()),
         },
     }
 }
 
 fn not_implemented(name: &str) -> Outcome {
-    type_error(format!("The RPC receiver does not implement the method \"{name}\"."))
+    type_error(format!(
+        "The RPC receiver does not implement the method \"{name}\"."
+    ))
 }
 
 fn type_error(message: String) -> Outcome {
-    Outcome::Threw(Box::new(Thrown { name: "TypeError".into(), message, ..Thrown::default() }))
+    Outcome::Threw(Box::new(Thrown {
+        name: "TypeError".into(),
+        message,
+        ..Thrown::default()
+    }))
 }
 
 impl target::Server for ResultServer {
-    async fn call(self: Rc<Self>, params: target::CallParams, mut results: target::CallResults) -> Result<(), Error> {
+    async fn call(
+        self: Rc<Self>,
+        params: target::CallParams,
+        mut results: target::CallResults,
+    ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.service.metrics(), async move {
             let path = convert::path(params.get()?.get_path()?)?;
@@ -94,11 +117,18 @@ impl target::Server for ResultServer {
         .await
     }
 
-    async fn get(self: Rc<Self>, params: target::GetParams, mut results: target::GetResults) -> Result<(), Error> {
+    async fn get(
+        self: Rc<Self>,
+        params: target::GetParams,
+        mut results: target::GetResults,
+    ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.service.metrics(), async move {
             let params = params.get()?;
-            let outcome = this.read_at(&convert::path(params.get_path()?)?, params.get_result_form()?);
+            let outcome = this.read_at(
+                &convert::path(params.get_path()?)?,
+                params.get_result_form()?,
+            );
             answer(&this.service, outcome, results.get());
             Ok(())
         })
@@ -108,6 +138,9 @@ impl target::Server for ResultServer {
 
 fn answer(service: &Arc<Service>, outcome: Outcome, mut results: call_results::Builder<'_>) {
     convert::write_outcome(&outcome, results.reborrow());
-    let pipeline = capnp_rpc::new_client(ResultServer { service: Arc::clone(service), outcome });
+    let pipeline = capnp_rpc::new_client(ResultServer {
+        service: Arc::clone(service),
+        outcome,
+    });
     results.set_pipeline(pipeline);
 }

@@ -3,7 +3,10 @@
 //! Who does not log in in time, or fails too often, is let go.
 
 use super::gate::{GateServer, Standing};
-use crate::{auth::{Peer, Tokens}, service::Service};
+use crate::{
+    auth::{Peer, Tokens},
+    service::Service,
+};
 use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side};
 use coracle_schema::gate;
 use futures::io::{AsyncRead, AsyncWrite};
