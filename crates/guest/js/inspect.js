@@ -517,7 +517,7 @@ function inspectStack(error) {
   if (stack === undefined) stack = stackFrames(error);
   if (typeof stack !== "string") return "";
   // Some stacks are properties that the engine has set.
-  if (StringPrototypeIndexOf(stack, "(coracle:prelude:") !== -1) stack = host.cleanStack(stack);
+  if (StringPrototypeIndexOf(stack, "(coracle:prelude:") !== -1) stack = host.cleanStack(stack, newList());
   return stack[stack.length - 1] === "\n" ? StringPrototypeSlice(stack, 0, -1) : stack;
 }
 
@@ -632,10 +632,8 @@ function inspectGrid({ entries, grid, hasRest }, columns) {
   }
   inspectKind(ArrayBuffer.prototype, "ArrayBuffer", ArrayBufferPrototypeGetByteLength, inspectArrayBuffer);
   inspectKind(DataView.prototype, "DataView", DataViewPrototypeGetByteLength, inspectDataView);
-  if (typeof DOMException === "function") {
-    const getName = uncurryGetter(DOMException.prototype, "name");
-    const getMessage = uncurryGetter(DOMException.prototype, "message");
-    const read = (error) => ({ __proto__: null, name: getName(error), message: getMessage(error) });
-    inspectKind(DOMException.prototype, "DOMException", read, inspectError);
-  }
+  const getName = uncurryGetter(DOMException.prototype, "name");
+  const getMessage = uncurryGetter(DOMException.prototype, "message");
+  const read = (error) => ({ __proto__: null, name: getName(error), message: getMessage(error) });
+  inspectKind(DOMException.prototype, "DOMException", read, inspectError);
 }

@@ -3,9 +3,12 @@
 // Owns: `error.stack` and Error.captureStackTrace, and what call sites give away.
 // Must never: let user code get hold of a function of the prelude's.
 //
-// `host.cleanStack(text)` removes the prelude's frames and counts columns as everybody else does. The
-// header with name and message, which QuickJS leaves out, is put before the frames as in V8, because what
-// is logged and returned is `error.stack` more often than anything else.
+// `host.cleanStack(text, classes)` removes the prelude's frames and those of the error's own constructors,
+// and counts columns as everybody else does. The header with name and message, which QuickJS leaves out, is
+// put before the frames as in V8, because what is logged and returned is `error.stack` more often than
+// anything else.
+
+const STACK_CLASSES_MAX = 16;
 
 // QuickJS-ng gives `Error.prepareStackTrace` a call site for every frame, and `getFunction` returns the
 // function even where it is strict: in any callback from the prelude, user code could pick up the
@@ -23,7 +26,9 @@
 }
 
 // Where a function was written is its own affair, and the engine tells it of ours as well.
-for (const name of ["fileName", "lineNumber", "columnNumber"]) ReflectDeleteProperty(Function.prototype, name);
+ReflectDeleteProperty(Function.prototype, "fileName");
+ReflectDeleteProperty(Function.prototype, "lineNumber");
+ReflectDeleteProperty(Function.prototype, "columnNumber");
 
 // It counts our frames, too, of which there are four below every handler.
 Error.stackTraceLimit = 20;
@@ -32,7 +37,25 @@ Error.stackTraceLimit = 20;
 function stackFrames(error) {
   const frames =
     ErrorPrototypeGetStack === undefined ? ownData(error, "stack") : ErrorPrototypeGetStack(error);
-  return typeof frames === "string" ? host.cleanStack(frames) : undefined;
+  return typeof frames === "string" ? host.cleanStack(frames, classNames(error)) : undefined;
+}
+
+// The names of an error's classes: their constructors are on the stack when it is made, but nobody wants to know
+// where the class was written.
+function classNames(error) {
+  const names = newList();
+  try {
+    let it = ReflectGetPrototypeOf(error);
+    for (let i = 0; it !== null && i < STACK_CLASSES_MAX; i++) {
+      const constructor = ownData(it, "constructor");
+      const name = typeof constructor === "function" ? ownData(constructor, "name") : undefined;
+      if (typeof name === "string") names[names.length] = name;
+      it = ReflectGetPrototypeOf(it);
+    }
+  } catch {
+    // The trap of a Proxy threw.
+  }
+  return names;
 }
 
 if (ErrorPrototypeGetStack !== undefined) {
@@ -52,7 +75,7 @@ if (ErrorPrototypeGetStack !== undefined) {
     get stack() {
       const frames = ErrorPrototypeGetStack(this);
       if (typeof frames !== "string") return frames; // what Error.prepareStackTrace made of it
-      const text = host.cleanStack(frames);
+      const text = host.cleanStack(frames, classNames(this));
       return text === "" ? header(this) : header(this) + "\n" + text;
     },
   };
@@ -69,7 +92,7 @@ if (ErrorPrototypeGetStack !== undefined) {
       if (typeof frames !== "string") return;
       ObjectDefineProperty(target, "stack", {
         __proto__: null,
-        value: header(target) + "\n" + host.cleanStack(frames),
+        value: header(target) + "\n" + host.cleanStack(frames, newList()),
       });
     },
   };

@@ -139,12 +139,19 @@ function errorPrototype(name) {
   return listOfTwo(prototype ?? ErrorPrototype, prototype !== undefined);
 }
 
-// The stack that the engine has noted for an error, and the one that is a property of its own.
+// The stack that the engine has noted for an error, the one that is a property of its own, and its classes' names.
 function stacks(error) {
   const own = ownData(error, "stack");
-  if (ErrorPrototypeGetStack === undefined) {
+  const parts = newList();
+  parts[0] = undefined;
+  parts[1] = own;
+  parts[2] = classNames(error);
+  if (ErrorPrototypeGetStack !== undefined) {
+    parts[0] = ErrorPrototypeGetStack(error);
+  } else if (typeof own === "string" && own[0] === " ") {
     // The older engine notes it in that property, and begins with a frame, which is indented. Others begin with a name.
-    return typeof own === "string" && own[0] === " " ? listOfTwo(own, undefined) : listOfTwo(undefined, own);
+    parts[0] = own;
+    parts[1] = undefined;
   }
-  return listOfTwo(ErrorPrototypeGetStack(error), own);
+  return parts;
 }

@@ -7,33 +7,13 @@ defineGlobal("console", makeConsole(host.log));
 // There is no second thread to share it with.
 ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
 
-if (typeof DOMException !== "function") {
-  // The older engine has none.
-  const codes = { __proto__: null, DataCloneError: 25, AbortError: 20, TimeoutError: 23, NotSupportedError: 9 };
-  defineGlobal(
-    "DOMException",
-    class DOMException extends Error {
-      #name;
-      constructor(message = "", name = "Error") {
-        super(message);
-        this.#name = StringConstructor(name);
-      }
-      get name() {
-        return this.#name;
-      }
-      get code() {
-        return codes[this.#name] ?? 0;
-      }
-    },
-  );
-}
 const DOMExceptionConstructor = DOMException;
 
 function newDOMException(message, name) {
   const exception = new DOMExceptionConstructor(message, name);
   const frames = ownData(exception, "stack");
   if (typeof frames === "string") {
-    ObjectDefineProperty(exception, "stack", { __proto__: null, value: host.cleanStack(frames) });
+    ObjectDefineProperty(exception, "stack", { __proto__: null, value: host.cleanStack(frames, newList()) });
   }
   return exception;
 }
@@ -47,26 +27,13 @@ function newDOMException(message, name) {
     const list = options === undefined || options === null ? undefined : options.transfer;
     if (list === undefined) return buffers;
     if (!ArrayIsArray(list)) throw new TypeErrorConstructor("structuredClone: transfer is not an array.");
-    for (let index = 0; index < list.length; index++) {
-      const buffer = list[index];
-      let isDetached = true;
-      try {
-        isDetached = ArrayBufferPrototypeGetDetached(buffer);
-      } catch {
-        // Not an ArrayBuffer.
-      }
-      if (isDetached) throw newDOMException("A value in transfer can't be transferred.", "DataCloneError");
-      buffers[buffers.length] = buffer;
-    }
+    for (let index = 0; index < list.length; index++) buffers[index] = list[index];
     return buffers;
   };
 
   const functions = {
     structuredClone(value, options) {
-      const buffers = transferred(options);
-      const copy = clone(value);
-      for (let index = 0; index < buffers.length; index++) ArrayBufferPrototypeTransfer(buffers[index]);
-      return copy;
+      return clone(value, transferred(options));
     },
     random() {
       return random();

@@ -70,7 +70,11 @@ fn namespace<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Value<'js>> {
     let source = b"import * as all from 'bridged'; export { all };";
     let bridge = modules::compile(ctx, &format!("{BRIDGE}{name}"), source)?;
     // Now the engine has asked for all that the module imports.
-    if state::modules().borrow().graph.is_evaluating(name, &names_on_stack(ctx)?) {
+    if state::modules()
+        .borrow()
+        .graph
+        .is_evaluating(name, &names_on_stack(ctx)?)
+    {
         let message = format!(
             "The module \"{name}\" can't be required now: it is still being evaluated, or imports a module that is."
         );
@@ -148,9 +152,8 @@ impl Graph {
 
     /// Whether the engine may be evaluating `name` or a module that it imports.
     fn is_evaluating(&self, name: &str, on_stack: &BTreeSet<String>) -> bool {
-        let is_value = |name: &str| {
-            modules::body(name).is_some_and(|body| body.kind != ModuleKind::EsModule)
-        };
+        let is_value =
+            |name: &str| modules::body(name).is_some_and(|body| body.kind != ModuleKind::EsModule);
         let is_evaluating = |name: &str| match is_value(name) {
             true => self.values.iter().any(|value| &**value == name),
             false => self.fresh.contains(name) && on_stack.contains(name),
@@ -162,7 +165,11 @@ impl Graph {
                 return true;
             }
             let imports = self.imports.get(name).into_iter().flatten();
-            pending.extend(imports.map(|name| &**name).filter(|name| reached.insert(name)));
+            pending.extend(
+                imports
+                    .map(|name| &**name)
+                    .filter(|name| reached.insert(name)),
+            );
         }
         false
     }

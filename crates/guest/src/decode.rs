@@ -5,6 +5,8 @@
 //! are built with define, never with set, so that no setter or prototype of the worker's takes part, and nothing
 //! recurses by their nesting.
 
+mod leaf;
+
 use crate::{
     engine::js::{Array, Ctx, Error, Object, Result, Value},
     json,
@@ -14,7 +16,7 @@ use crate::{
 use coracle_abi::{Encoded, Form};
 use coracle_value::{
     Bounds,
-    sink::{Chunks, Container, Field, Leaf, Primitive, Sink, TextBytes},
+    sink::{Container, Field, Leaf, Primitive, Sink, TextBytes},
     walk,
 };
 
@@ -146,7 +148,7 @@ impl<'a> Sink<'a> for Builder<'_, '_> {
 
     fn key(&mut self, text: TextBytes<'a>) {
         self.attempt(|builder| {
-            let name = key_of(builder.ctx, text)?;
+            let name = leaf::key_of(builder.ctx, text)?;
             if let Some(Open::Object { key, .. }) = builder.open.last_mut() {
                 *key = Some(name);
             }
@@ -190,7 +192,7 @@ impl<'js> Builder<'_, 'js> {
         let value = match leaf {
             Leaf::Primitive(Primitive::Text(text)) => match self.open.last() {
                 Some(Open::Error { .. }) => return self.add_text_to_error(text),
-                _ => string(ctx, text)?,
+                _ => leaf::string(ctx, text)?,
             },
             Leaf::Reference(index) => self.shared[index as usize].clone(),
             Leaf::Hole => {
@@ -199,9 +201,9 @@ impl<'js> Builder<'_, 'js> {
                 }
                 Value::new_uninitialized(ctx.clone())
             }
-            Leaf::Primitive(value) => primitive(ctx, value)?,
+            Leaf::Primitive(value) => leaf::primitive(ctx, value)?,
             other => {
-                let object = leaf_object(ctx, other)?;
+                let object = leaf::object(ctx, other)?;
                 self.register(&object);
                 object
             }
@@ -340,7 +342,7 @@ impl<'js> Builder<'_, 'js> {
 
     fn add_text_to_error(&mut self, text: TextBytes<'_>) -> Result<()> {
         let ctx = self.ctx;
-        let value = string(ctx, text)?;
+        let value = leaf::string(ctx, text)?;
         let Some(Open::Error {
             slot,
             field,
@@ -397,88 +399,4 @@ fn fill_array<'js>(array: &Value<'js>, elements: &[Value<'js>]) -> Result<()> {
 
 fn is_hole(element: &Value<'_>) -> bool {
     element.type_of() == crate::engine::js::Type::Uninitialized
-}
-
-fn string<'js>(ctx: &Ctx<'js>, text: TextBytes<'_>) -> Result<Value<'js>> {
-    match text {
-        TextBytes::Utf8(text) => raw::string(ctx, text.as_bytes()),
-        TextBytes::Chunks(chunks) => with_bytes(chunks, |bytes| raw::string(ctx, bytes)),
-    }
-}
-
-fn key_of<'js>(ctx: &Ctx<'js>, text: TextBytes<'_>) -> Result<Key<'js>> {
-    match text {
-        TextBytes::Utf8(text) => Key::new(ctx, text.as_bytes()),
-        TextBytes::Chunks(chunks) => with_bytes(chunks, |bytes| Key::new(ctx, bytes)),
-    }
-}
-
-fn with_bytes<T>(chunks: Chunks<'_>, read: impl FnOnce(&[u8]) -> T) -> T {
-    match chunks {
-        Chunks::One(bytes) => read(bytes),
-        many => read(&many.to_vec()),
-    }
-}
-
-fn primitive<'js>(ctx: &Ctx<'js>, value: Primitive<'_>) -> Result<Value<'js>> {
-    Ok(match value {
-        Primitive::Undefined => Value::new_undefined(ctx.clone()),
-        Primitive::Null => Value::new_null(ctx.clone()),
-        Primitive::Bool(bool) => Value::new_bool(ctx.clone(), bool),
-        Primitive::Number(number) => raw::number(ctx, number),
-        Primitive::Text(text) => string(ctx, text)?,
-        Primitive::BigInt { negative, content } => {
-            let digits = with_bytes(content, hexadecimal);
-            state::get()
-                .hooks
-                .bigint(ctx)?
-                .call((digits, negative))?
-        }
-    })
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
-    let mut text = String::with_capacity(2 * bytes.len() + 3);
-    text.push_str("0x0");
-    for byte in bytes {
-        text.extend([digit(byte >> 4), digit(*byte)]);
-    }
-    text
-}
-
-/// A leaf that is an object.
-fn leaf_object<'js>(ctx: &Ctx<'js>, leaf: Leaf<'_>) -> Result<Value<'js>> {
-    let hooks = &state::get().hooks;
-    match leaf {
-        Leaf::Date(milliseconds) => raw::date(ctx, milliseconds),
-        Leaf::RegExp { source, flags } => hooks
-            .regexp(ctx)?
-            .call((string(ctx, source)?, string(ctx, flags)?)),
-        Leaf::ArrayBuffer(bytes) => with_bytes(bytes, |bytes| raw::array_buffer(ctx, bytes)),
-        Leaf::DataView(bytes) => {
-            let buffer = with_bytes(bytes, |bytes| raw::array_buffer(ctx, bytes))?;
-            hooks.data_view(ctx)?.call((buffer,))
-        }
-        Leaf::TypedArray {
-            kind,
-            big_endian,
-            bytes,
-        } => {
-            let buffer = if big_endian {
-                let mut bytes = bytes.to_vec();
-                bytes
-                    .chunks_exact_mut(kind.element_bytes())
-                    .for_each(<[u8]>::reverse);
-                raw::array_buffer(ctx, &bytes)?
-            } else {
-                with_bytes(bytes, |bytes| raw::array_buffer(ctx, bytes))?
-            };
-            raw::typed_array(&buffer, kind)
-        }
-        Leaf::Boxed(value) => hooks.boxed(ctx)?.call((primitive(ctx, value)?,)),
-        // The walk finds no external in a table of none, and the rest are no objects.
-        _ => Ok(Value::new_undefined(ctx.clone())),
-    }
 }

@@ -11,6 +11,8 @@
 mod output;
 mod refusal;
 
+pub(crate) use refusal::data_clone_error;
+
 use crate::{
     engine::js::{Array, Ctx, Error, Result, Value},
     prelude::Hooks,
@@ -355,7 +357,9 @@ impl<'js> Encoding<'_, 'js> {
             }
         }
         let mut props = self.properties(error, |key| {
-            FIXED_FIELDS.iter().all(|field| field.key().as_bytes() != key)
+            FIXED_FIELDS
+                .iter()
+                .all(|field| field.key().as_bytes() != key)
         })?;
         // As in Workers: methods of an error don't travel.
         props.retain(|(_, value)| !value.is_function());
@@ -432,6 +436,6 @@ impl<'js> Encoding<'_, 'js> {
             refusal::push_step(&mut path, frame);
         }
         let message = format!("{what} could not be cloned: {reason} (at {path}).");
-        EncodeError::Threw(refusal::data_clone_error(self.ctx, &message))
+        EncodeError::Threw(data_clone_error(self.ctx, &message))
     }
 }

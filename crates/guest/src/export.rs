@@ -124,9 +124,7 @@ fn evaluate(ctx: &Ctx<'_>, load: &Load<'_>) -> std::result::Result<LoadOutcome, 
             PromiseState::Resolved => {}
             PromiseState::Rejected => {
                 // Reported as the load's outcome, and not on the console as well.
-                state::rejections()
-                    .borrow_mut()
-                    .forget(promise.as_value());
+                state::rejections().borrow_mut().forget(promise.as_value());
                 promise.finish::<()>()?;
             }
         }
@@ -173,7 +171,10 @@ fn start<'js>(ctx: &Ctx<'js>, invoke: &Invoke<'_>) -> std::result::Result<(), Fa
     }
     let props = decode::value(ctx, &invoke.props, depth_max)
         .map_err(|error| error.in_context("the props"))?;
-    let path = invoke.path.iter().map(|name| raw::string(ctx, name.as_bytes()));
+    let path = invoke
+        .path
+        .iter()
+        .map(|name| raw::string(ctx, name.as_bytes()));
     let path: Vec<Value> = path.collect::<Result<_>>()?;
     let namespace = NAMESPACE
         .0
@@ -206,8 +207,8 @@ fn start<'js>(ctx: &Ctx<'js>, invoke: &Invoke<'_>) -> std::result::Result<(), Fa
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn settle(operation: u64, pointer: *mut u8, length: usize, now_ms: f64) {
     host::set_now(now_ms);
-    // SAFETY: promised by the caller.
     let message = if length > 0 {
+        // SAFETY: promised by the caller.
         unsafe { take(pointer, length) }
     } else {
         Vec::new()

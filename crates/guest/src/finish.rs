@@ -3,8 +3,8 @@
 use crate::{
     decode::{self, DecodeError},
     encode::{self, EncodeError, Instances, Manner},
-    engine::js::{Ctx, Exception, Result, Value},
-    host, json, raw, thrown,
+    engine::js::{Array, Ctx, Exception, Result, Value},
+    host, json, raw, state, thrown,
 };
 use coracle_abi::{Form, finish};
 use coracle_value::DEPTH_CEILING;
@@ -73,26 +73,46 @@ pub(crate) fn finish_with_value<'js>(
 /// Bytes that `structuredClone` may take on the way: more than any isolate's memory leaves room for.
 const CLONE_BYTES_MAX: usize = 1 << 28;
 
-/// `structuredClone`: through the codec, so that both agree.
-pub(crate) fn structured_clone<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
+/// `host.clone(value, transferred)`: `structuredClone`, through the codec, so that both agree. The buffers in
+/// `transferred` are copied like others, and then detached.
+pub(crate) fn structured_clone<'js>(
+    ctx: Ctx<'js>,
+    value: Value<'js>,
+    transferred: Array<'js>,
+) -> Result<Value<'js>> {
+    let transferred: Vec<Value> = transferred.iter().collect::<Result<_>>()?;
+    let array_buffer = state::get().hooks.samples().array_buffer;
+    for buffer in &transferred {
+        let is_buffer = raw::class_id(buffer) == array_buffer;
+        if !is_buffer || raw::with_buffer(buffer, |_| ()).is_none() {
+            let message = "A value in transfer is not an ArrayBuffer that can be detached.";
+            return Err(encode::data_clone_error(&ctx, message));
+        }
+    }
+    let copy = copy(&ctx, value)?;
+    transferred.iter().for_each(raw::detach);
+    Ok(copy)
+}
+
+fn copy<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
     let manner = Manner {
         root: "value",
         bytes_max: CLONE_BYTES_MAX,
         depth_max: DEPTH_CEILING,
         instances: Instances::Plain,
     };
-    let bytes = encode::cbor(&ctx, &value, manner).map_err(|error| match error {
+    let bytes = encode::cbor(ctx, &value, manner).map_err(|error| match error {
         EncodeError::Threw(error) => error,
         EncodeError::TooDeep => {
-            Exception::throw_range(&ctx, "The value is nested too deeply to be cloned.")
+            Exception::throw_range(ctx, "The value is nested too deeply to be cloned.")
         }
         EncodeError::TooLarge(_) => {
-            Exception::throw_range(&ctx, "The value is too large to be cloned.")
+            Exception::throw_range(ctx, "The value is too large to be cloned.")
         }
     })?;
-    decode::cbor(&ctx, &bytes, DEPTH_CEILING).map_err(|error| match error {
+    decode::cbor(ctx, &bytes, DEPTH_CEILING).map_err(|error| match error {
         DecodeError::Threw(error) => error,
-        DecodeError::TooDeep => Exception::throw_range(&ctx, "The value is nested too deeply."),
-        DecodeError::Malformed(text) => Exception::throw_type(&ctx, &text),
+        DecodeError::TooDeep => Exception::throw_range(ctx, "The value is nested too deeply."),
+        DecodeError::Malformed(text) => Exception::throw_type(ctx, &text),
     })
 }

@@ -32,13 +32,20 @@ pub(crate) fn parse<'js>(
 }
 
 /// Parses the body of a JSON module.
-pub(crate) fn parse_module<'js>(ctx: &Ctx<'js>, name: &str, body: &[u8]) -> Result<Value<'js>, Error> {
+pub(crate) fn parse_module<'js>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    body: &[u8],
+) -> Result<Value<'js>, Error> {
     let text = String::from_utf8_lossy(body);
     raw::parse_json(ctx, &text, name).map_err(|error| match error {
         Error::Exception => {
             let error = ctx.catch();
             let message = thrown::message_of(ctx, &error);
-            Exception::throw_syntax(ctx, &format!("The module \"{name}\" is not JSON: {message}"))
+            Exception::throw_syntax(
+                ctx,
+                &format!("The module \"{name}\" is not JSON: {message}"),
+            )
         }
         other => other,
     })

@@ -95,7 +95,9 @@ fn source_line(source: &[u8], line: u32) -> Option<&[u8]> {
     let mut rest = source;
     for _ in 1..line {
         let (at, separator) = (0..rest.len()).find_map(|at| {
-            let found = SEPARATORS.iter().find(|separator| rest[at..].starts_with(separator));
+            let found = SEPARATORS
+                .iter()
+                .find(|separator| rest[at..].starts_with(separator));
             found.map(|separator| (at, separator))
         })?;
         rest = &rest[at + separator.len()..];
@@ -303,12 +305,8 @@ unsafe extern "C" fn evaluate_value(
 
 fn module_name(ctx: &Ctx<'_>, module: *mut qjs::JSModuleDef) -> Result<String> {
     // SAFETY: answers with an owned atom.
-    let key = unsafe {
-        raw::Key::owned(
-            ctx,
-            qjs::JS_GetModuleName(ctx.as_raw().as_ptr(), module),
-        )
-    }?;
+    let key =
+        unsafe { raw::Key::owned(ctx, qjs::JS_GetModuleName(ctx.as_raw().as_ptr(), module)) }?;
     key.with_text(|text| String::from_utf8_lossy(text).into_owned())
 }
 
@@ -331,6 +329,9 @@ pub(crate) fn value<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Value<'js>> {
         _ => raw::string(ctx, &body.bytes)?,
     };
     let kept = Persistent::save(ctx, value.clone());
-    state::modules().borrow_mut().values.insert(Rc::from(name), kept);
+    state::modules()
+        .borrow_mut()
+        .values
+        .insert(Rc::from(name), kept);
     Ok(value)
 }

@@ -8,8 +8,7 @@ use crate::{
     },
     finish, host,
     modules::{self, WORKERS_MODULE},
-    raw,
-    stack,
+    raw, stack,
     state::{self, State},
     thrown,
 };
@@ -94,7 +93,7 @@ hooks! {
     dom_exception = "newDOMException",
     /// `(name) -> [prototype, isOfThatName]`
     error_prototype = "errorPrototype",
-    /// `(error) -> [the engine's stack, its own stack]`, strings or undefined
+    /// `(error) -> [the engine's stack, its own stack, its classes' names]`; the stacks are strings or not there
     stacks = "stacks",
 }
 
@@ -244,7 +243,10 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     object.set("finish", Func::from(finish::finish_with_value))?;
     object.set("finishThrown", Func::from(thrown::finish_with_error))?;
     object.set("clone", Func::from(finish::structured_clone))?;
-    object.set("isPromise", Func::from(|value: Value<'js>| is_promise(&value)))?;
+    object.set(
+        "isPromise",
+        Func::from(|value: Value<'js>| is_promise(&value)),
+    )?;
     object.set("cleanStack", Func::from(stack::clean_stack))?;
     object.set("compileCommonJs", Func::from(common_js::compile))?;
     object.set("require", Func::from(common_js::require))?;

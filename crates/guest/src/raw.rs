@@ -4,9 +4,16 @@
 //! rquickjs does, and answers [`Error::Exception`]; whoever does not pass the error on takes the exception with
 //! [`forget_exception`], because the engine's module loader mistakes one that was left behind for its own.
 
+mod buffer;
+mod source;
+
+pub(crate) use self::{
+    buffer::{
+        array_buffer, detach, typed_array, typed_array_buffer, typed_array_kind, with_buffer,
+    },
+    source::{Job, Source, compile, eval_without_source, parse_json, run_job},
+};
 use crate::engine::js::{Ctx, Error, Result, Value, qjs};
-use coracle_value::TypedArrayKind;
-use std::ffi::CString;
 
 fn raw(ctx: &Ctx<'_>) -> *mut qjs::JSContext {
     ctx.as_raw().as_ptr()
@@ -120,8 +127,7 @@ impl Drop for Key<'_> {
 impl<'js> Key<'js> {
     pub(crate) fn new(ctx: &Ctx<'js>, name: &[u8]) -> Result<Self> {
         // SAFETY: the engine copies `name` and answers with an owned atom.
-        let atom =
-            unsafe { qjs::JS_NewAtomLen(raw(ctx), name.as_ptr().cast(), name.len() as _) };
+        let atom = unsafe { qjs::JS_NewAtomLen(raw(ctx), name.as_ptr().cast(), name.len() as _) };
         Self::owned(ctx, atom)
     }
 
@@ -183,8 +189,7 @@ pub(crate) fn own<'js>(object: &Value<'js>, key: &Key<'js>) -> Result<Option<Pro
     };
     // SAFETY: the descriptor is an out parameter; what it holds afterwards is owned.
     unsafe {
-        let outcome =
-            qjs::JS_GetOwnProperty(raw(ctx), &raw mut found, object.as_raw(), key.atom);
+        let outcome = qjs::JS_GetOwnProperty(raw(ctx), &raw mut found, object.as_raw(), key.atom);
         if !done(outcome)? {
             return Ok(None);
         }
@@ -342,208 +347,5 @@ pub(crate) fn date<'js>(ctx: &Ctx<'js>, milliseconds: f64) -> Result<Value<'js>>
     unsafe {
         let raw = qjs::JS_NewDate(raw(ctx), milliseconds);
         owned(ctx, raw)
-    }
-}
-
-/// An `ArrayBuffer` with a copy of `bytes`.
-pub(crate) fn array_buffer<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
-    // SAFETY: the engine copies `bytes` and answers with an owned value.
-    unsafe {
-        let raw = qjs::JS_NewArrayBufferCopy(raw(ctx), bytes.as_ptr(), bytes.len() as _);
-        owned(ctx, raw)
-    }
-}
-
-/// Runs `access` over the bytes of an `ArrayBuffer`. `None`: it is detached.
-pub(crate) fn with_buffer<T>(
-    buffer: &Value<'_>,
-    access: impl FnOnce(&mut [u8]) -> T,
-) -> Option<T> {
-    let ctx = buffer.ctx();
-    let mut size = 0;
-    // SAFETY: the slice is what the engine says that the buffer is now, and nothing of the engine runs while `access`
-    // has it.
-    unsafe {
-        let start = qjs::JS_GetArrayBuffer(raw(ctx), &raw mut size, buffer.as_raw());
-        if start.is_null() && ctx.has_exception() {
-            forget_exception(ctx);
-            return None;
-        }
-        Some(match size {
-            0 => access(&mut []),
-            size => access(std::slice::from_raw_parts_mut(start, size as usize)),
-        })
-    }
-}
-
-/// The classes of typed arrays by the engine's numbers.
-const TYPED_ARRAYS: [TypedArrayKind; 12] = [
-    TypedArrayKind::Uint8Clamped,
-    TypedArrayKind::Int8,
-    TypedArrayKind::Uint8,
-    TypedArrayKind::Int16,
-    TypedArrayKind::Uint16,
-    TypedArrayKind::Int32,
-    TypedArrayKind::Uint32,
-    TypedArrayKind::BigInt64,
-    TypedArrayKind::BigUint64,
-    TypedArrayKind::Float16,
-    TypedArrayKind::Float32,
-    TypedArrayKind::Float64,
-];
-
-/// The class of a typed array, if it is one.
-pub(crate) fn typed_array_kind(value: &Value<'_>) -> Option<TypedArrayKind> {
-    // SAFETY: only reads the value.
-    let number = unsafe { qjs::JS_GetTypedArrayType(value.as_raw()) };
-    TYPED_ARRAYS.get(usize::try_from(number).ok()?).copied()
-}
-
-/// A typed array over the whole of a buffer.
-pub(crate) fn typed_array<'js>(buffer: &Value<'js>, kind: TypedArrayKind) -> Result<Value<'js>> {
-    let number = TYPED_ARRAYS.iter().position(|known| *known == kind);
-    // The older engine reads all three, however many it is told of.
-    let mut arguments = [buffer.as_raw(), qjs::JS_UNDEFINED, qjs::JS_UNDEFINED];
-    // SAFETY: the arguments outlive the call, which answers with an owned value.
-    unsafe {
-        let raw = qjs::JS_NewTypedArray(
-            raw(buffer.ctx()),
-            arguments.len() as _,
-            arguments.as_mut_ptr(),
-            number.unwrap_or_default() as _,
-        );
-        owned(buffer.ctx(), raw)
-    }
-}
-
-/// The buffer of a typed array. `None`: it is detached, or has become too small.
-///
-/// The engine would also tell the window, but the length that it tells of an array that tracks its buffer's length is
-/// that of the time when the array was made.
-pub(crate) fn typed_array_buffer<'js>(array: &Value<'js>) -> Option<Value<'js>> {
-    let nowhere = std::ptr::null_mut();
-    // SAFETY: the engine leaves out what it is given no place for; answers with an owned value.
-    let buffer = unsafe {
-        let buffer = qjs::JS_GetTypedArrayBuffer(
-            raw(array.ctx()),
-            array.as_raw(),
-            nowhere,
-            nowhere,
-            nowhere,
-        );
-        owned(array.ctx(), buffer)
-    };
-    buffer.map_err(|_| forget_exception(array.ctx())).ok()
-}
-
-/// Parses JSON; `name` stands for it in the error.
-pub(crate) fn parse_json<'js>(ctx: &Ctx<'js>, text: &str, name: &str) -> Result<Value<'js>> {
-    let mut source = Vec::with_capacity(text.len() + 1);
-    source.extend_from_slice(text.as_bytes());
-    source.push(0);
-    let name = CString::new(name)?;
-    // SAFETY: both strings end in NUL and outlive the call.
-    unsafe {
-        let raw = qjs::JS_ParseJSON(
-            raw(ctx),
-            source.as_ptr().cast(),
-            text.len() as _,
-            name.as_ptr(),
-        );
-        owned(ctx, raw)
-    }
-}
-
-/// What a piece of source is.
-#[derive(Clone, Copy)]
-pub(crate) enum Source {
-    /// Evaluated at once, outside of any module.
-    Script,
-    /// The same, compiled only.
-    ScriptUnevaluated,
-    /// Compiled only; answers with the module.
-    Module,
-}
-
-/// Compiles source under a name. The lines before `first_line` are not the author's.
-pub(crate) fn compile<'js>(
-    ctx: &Ctx<'js>,
-    name: &str,
-    pieces: &[&[u8]],
-    first_line: i32,
-    kind: Source,
-) -> Result<Value<'js>> {
-    let mut source = pieces.concat();
-    let length = source.len();
-    source.push(0);
-    let name = CString::new(name)?;
-    let flags = match kind {
-        Source::Script => qjs::JS_EVAL_TYPE_GLOBAL,
-        Source::ScriptUnevaluated => qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_COMPILE_ONLY,
-        Source::Module => qjs::JS_EVAL_TYPE_MODULE | qjs::JS_EVAL_FLAG_COMPILE_ONLY,
-    };
-    let mut options = qjs::JSEvalOptions {
-        version: qjs::JS_EVAL_OPTIONS_VERSION as _,
-        eval_flags: flags as _,
-        filename: name.as_ptr(),
-        line_num: first_line,
-    };
-    // SAFETY: source and name end in NUL and outlive the call.
-    unsafe {
-        let raw = qjs::JS_Eval2(
-            raw(ctx),
-            source.as_ptr().cast(),
-            length as _,
-            &raw mut options,
-        );
-        owned(ctx, raw)
-    }
-}
-
-/// Evaluates a script of ours, whose functions then show no source, like those of the engine.
-pub(crate) fn eval_without_source<'js>(
-    ctx: &Ctx<'js>,
-    name: &str,
-    source: &str,
-) -> Result<Value<'js>> {
-    let script = compile(ctx, name, &[source.as_bytes()], 1, Source::ScriptUnevaluated)?;
-    let write_flags = qjs::JS_WRITE_OBJ_BYTECODE | qjs::JS_WRITE_OBJ_STRIP_SOURCE;
-    let mut length = 0;
-    // SAFETY: the bytecode is the engine's own, written a moment ago, and freed after it was read; evaluating takes the
-    // reference of the read script over.
-    unsafe {
-        let bytecode = qjs::JS_WriteObject(
-            raw(ctx),
-            &raw mut length,
-            script.as_raw(),
-            write_flags as _,
-        );
-        if bytecode.is_null() {
-            return Err(Error::Exception);
-        }
-        let read_flags = qjs::JS_READ_OBJ_BYTECODE;
-        let read = qjs::JS_ReadObject(raw(ctx), bytecode, length, read_flags as _);
-        qjs::js_free(raw(ctx), bytecode.cast());
-        let script = owned(ctx, read)?;
-        owned(ctx, qjs::JS_EvalFunction(raw(ctx), given(&script)))
-    }
-}
-
-/// What became of a job.
-pub(crate) enum Job<'js> {
-    None,
-    Done,
-    /// It threw, and nothing else will say so.
-    Threw(Value<'js>),
-}
-
-/// Runs the next job that is due.
-pub(crate) fn run_job<'js>(ctx: &Ctx<'js>) -> Job<'js> {
-    let mut of = std::ptr::null_mut();
-    // SAFETY: the context that the job ran in is an out parameter, and there is only one.
-    match unsafe { qjs::JS_ExecutePendingJob(qjs::JS_GetRuntime(raw(ctx)), &raw mut of) } {
-        0 => Job::None,
-        1.. => Job::Done,
-        _ => Job::Threw(ctx.catch()),
     }
 }

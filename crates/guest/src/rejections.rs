@@ -10,6 +10,7 @@ struct Rejection {
     _promise: Persistent<Value<'static>>,
     identity: usize,
     reason: Persistent<Value<'static>>,
+    reason_identity: usize,
 }
 
 pub(crate) struct Rejections(Vec<Rejection>);
@@ -36,6 +37,7 @@ impl Rejections {
             self.0.push(Rejection {
                 _promise: Persistent::save(ctx, promise.clone()),
                 identity: raw::identity(promise),
+                reason_identity: raw::identity(&reason),
                 reason: Persistent::save(ctx, reason),
             });
         }
@@ -44,7 +46,15 @@ impl Rejections {
     /// What a promise was rejected with is reported in another way.
     pub(crate) fn forget(&mut self, promise: &Value<'_>) {
         let identity = raw::identity(promise);
-        self.0.retain(|kept| kept.identity != identity);
+        let Some(at) = self.0.iter().position(|kept| kept.identity == identity) else {
+            return;
+        };
+        let forgotten = self.0.remove(at);
+        if cfg!(feature = "javy") {
+            // Where a module throws, the older engine also rejects a promise that nobody but itself ever sees.
+            let reason = forgotten.reason_identity;
+            self.0.retain(|kept| kept.reason_identity != reason);
+        }
     }
 
     /// The reasons of those that are still without a handler.

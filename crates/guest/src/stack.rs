@@ -35,20 +35,42 @@ impl Frame<'_> {
         } = self;
         format!("{head}{module}:{line}:{column}{tail}")
     }
+
+    fn function(&self) -> Option<&str> {
+        let name = self.head.trim_start().strip_prefix("at ")?;
+        name.strip_suffix(" (")
+    }
 }
 
 /// Who wrote a stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Author {
+enum Author {
     /// The engine: columns count bytes.
     Engine,
     /// The worker, or whoever made the error that came from outside.
     Other,
 }
 
-/// The frames of the worker's own code.
-pub(crate) fn own_frames(stack: &str, author: Author) -> impl Iterator<Item = Frame<'_>> {
-    stack.lines().filter_map(move |line| frame(line, author))
+/// An error's stack, with what it takes to read it.
+pub(crate) struct Stack {
+    text: String,
+    author: Author,
+    /// The names of the error's classes.
+    classes: Vec<String>,
+}
+
+impl Stack {
+    /// The frames of the worker's own code, without those in which the error was only being made.
+    pub(crate) fn own_frames(&self) -> impl Iterator<Item = Frame<'_>> {
+        let frames = self.text.lines();
+        let frames = frames.filter_map(|line| frame(line, self.author));
+        frames.skip_while(|frame| is_constructor(frame, &self.classes))
+    }
+}
+
+fn is_constructor(frame: &Frame<'_>, classes: &[String]) -> bool {
+    let name = frame.function();
+    name.is_some_and(|name| classes.iter().any(|class| class == name))
 }
 
 fn frame(line: &str, author: Author) -> Option<Frame<'_>> {
@@ -81,27 +103,41 @@ fn frame(line: &str, author: Author) -> Option<Frame<'_>> {
     })
 }
 
-/// An engine's stack without the prelude's frames, and without those of built-in functions that the prelude called. Each
-/// frame is on a line, with nothing at the end.
-fn cleaned(stack: &str) -> String {
+/// An engine's stack without the prelude's frames, without those of built-in functions that the prelude called, and
+/// without those in which the error was only being made. Each frame is on a line, with nothing at the end.
+fn cleaned(stack: &str, classes: &[String]) -> String {
     let of_prelude = format!("({}:", prelude::SCRIPT_NAME);
     let mut lines: Vec<String> = Vec::new();
+    let mut is_being_made = true;
     for line in stack.lines() {
         if line.contains(&of_prelude) {
             lines.pop_if(|callee| callee.ends_with(" (native)"));
             continue;
         }
-        lines.push(match frame(line, Author::Engine) {
-            Some(frame) => frame.text(),
-            None => line.to_owned(),
-        });
+        let frame = frame(line, Author::Engine);
+        let is_constructor = frame.as_ref().is_some_and(|it| is_constructor(it, classes));
+        is_being_made &= is_constructor;
+        if !is_being_made {
+            lines.push(frame.map_or_else(|| line.to_owned(), |frame| frame.text()));
+        }
     }
     lines.join("\n")
 }
 
-/// `host.cleanStack(text)`
-pub(crate) fn clean_stack<'js>(ctx: Ctx<'js>, stack: Value<'js>) -> Result<Value<'js>> {
-    raw::string(&ctx, cleaned(&raw::text_lossy(&stack)).as_bytes())
+/// `host.cleanStack(text, classes)`
+pub(crate) fn clean_stack<'js>(
+    ctx: Ctx<'js>,
+    stack: Value<'js>,
+    classes: Array<'js>,
+) -> Result<Value<'js>> {
+    let cleaned = cleaned(&raw::text_lossy(&stack), &texts(&classes)?);
+    raw::string(&ctx, cleaned.as_bytes())
+}
+
+fn texts(list: &Array<'_>) -> Result<Vec<String>> {
+    list.iter()
+        .map(|text: Result<Value>| text.map(|text| raw::text_lossy(&text)))
+        .collect()
 }
 
 /// The string that a property holds, own or inherited. Runs getters.
@@ -113,21 +149,22 @@ pub(crate) fn text_property(object: &Value<'_>, field: Field) -> Result<Option<V
     raw::with_text(&value, <[u8]>::to_vec).map(Some)
 }
 
-/// An error's stacks: the engine's, and the one that the worker has set. Runs no getter.
-fn stacks<'js>(error: &Value<'js>) -> Result<(Value<'js>, Value<'js>)> {
+/// An error's stacks: the engine's, and the one that the worker has set; and its classes' names. Runs no getter.
+fn stacks<'js>(error: &Value<'js>) -> Result<(Value<'js>, Value<'js>, Vec<String>)> {
     let hooks = &state::get().hooks;
     let parts: Array = hooks.stacks(error.ctx())?.call((error.clone(),))?;
     let (engine, own): (Value, Value) = (parts.get(0)?, parts.get(1)?);
+    let classes = texts(&parts.get(2)?)?;
     // The engine gives these their stack as a property, like a worker would.
-    if !engine.is_string() && raw::class_id(error) == hooks.samples().dom_exception {
-        return Ok((own, engine));
+    if raw::class_id(error) == hooks.samples().dom_exception {
+        return Ok((own, engine, classes));
     }
-    Ok((engine, own))
+    Ok((engine, own, classes))
 }
 
 /// The stack that leaves with an error of this name and message. `None`: it has none.
 pub(crate) fn of_error(error: &Value<'_>, name: &[u8], message: &[u8]) -> Result<Option<Vec<u8>>> {
-    let (engine, own) = stacks(error)?;
+    let (engine, own, classes) = stacks(error)?;
     if own.is_string() {
         let own = raw::with_text(&own, <[u8]>::to_vec)?;
         return Ok(Some(own).filter(|own| !own.is_empty()));
@@ -135,7 +172,7 @@ pub(crate) fn of_error(error: &Value<'_>, name: &[u8], message: &[u8]) -> Result
     if !engine.is_string() {
         return Ok(None);
     }
-    let frames = cleaned(&raw::text_lossy(&engine));
+    let frames = cleaned(&raw::text_lossy(&engine), &classes);
     let mut stack = name.to_vec();
     if !message.is_empty() {
         stack.extend_from_slice(b": ");
@@ -149,11 +186,16 @@ pub(crate) fn of_error(error: &Value<'_>, name: &[u8], message: &[u8]) -> Result
 }
 
 /// What tells best where an error was thrown: the engine's stack, or the one that it came with.
-pub(crate) fn for_location(error: &Value<'_>) -> Result<(String, Author)> {
-    let (engine, own) = stacks(error)?;
-    Ok(if engine.is_string() {
-        (raw::text_lossy(&engine), Author::Engine)
+pub(crate) fn for_location(error: &Value<'_>) -> Result<Stack> {
+    let (engine, own, classes) = stacks(error)?;
+    let (text, author) = if engine.is_string() {
+        (engine, Author::Engine)
     } else {
-        (raw::text_lossy(&own), Author::Other)
+        (own, Author::Other)
+    };
+    Ok(Stack {
+        text: raw::text_lossy(&text),
+        author,
+        classes,
     })
 }

@@ -58,9 +58,11 @@ fn report<'js>(ctx: &Ctx<'js>, invocation: u64, error: &Value<'js>, during_load:
         during_load,
         ..Thrown::default()
     };
-    if error.is_object() && !error.is_function() {
-        let (text, author) = caught(ctx, stack::for_location(error)).unwrap_or((String::new(), stack::Author::Other));
-        for frame in stack::own_frames(&text, author) {
+    if error.is_object()
+        && !error.is_function()
+        && let Some(stack) = caught(ctx, stack::for_location(error))
+    {
+        for frame in stack.own_frames() {
             if thrown.module.is_empty() {
                 thrown.module = frame.module.to_owned();
                 thrown.line = frame.line;
@@ -117,7 +119,10 @@ pub(crate) fn message_of<'js>(ctx: &Ctx<'js>, error: &Value<'js>) -> String {
             return Some(raw::text_lossy(error));
         }
         let inspect = state::get().hooks.inspect(ctx);
-        let text: Value = caught(ctx, inspect.and_then(|inspect| inspect.call((error.clone(),))))?;
+        let text: Value = caught(
+            ctx,
+            inspect.and_then(|inspect| inspect.call((error.clone(),))),
+        )?;
         Some(raw::text_lossy(&text))
     };
     let mut message = message.or_else(shown).unwrap_or_default();

@@ -3,7 +3,11 @@
 //! `cargo bench -p coracle-isolate` prints Criterion's lines and, at the end, one line of JSON for memory. Under
 //! `cargo test` everything runs once.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a bench may fail that way")]
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a bench may fail that way"
+)]
 
 use coracle_abi as abi;
 use coracle_isolate::{
@@ -176,7 +180,10 @@ fn memory() -> Memory {
     Memory {
         rss_kib: field("Rss:"),
         pss_kib: field("Pss:"),
-        mappings: fs::read_to_string("/proc/self/maps").unwrap().lines().count() as u64,
+        mappings: fs::read_to_string("/proc/self/maps")
+            .unwrap()
+            .lines()
+            .count() as u64,
     }
 }
 

@@ -24,9 +24,14 @@ pub(crate) struct Tariff {
 }
 
 impl Tariff {
-    pub(crate) const START: Self = Self {
-        base: 2_000,
+    /// A timer or a request: an alarm, its mail, and another entry when it is due.
+    pub(crate) const OPERATION: Self = Self {
+        base: 12_000,
         per_byte: 2,
+    };
+    pub(crate) const CANCEL: Self = Self {
+        base: 2_000,
+        per_byte: 0,
     };
     pub(crate) const FINISH: Self = Self {
         base: 2_000,

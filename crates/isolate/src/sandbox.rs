@@ -3,7 +3,7 @@
 use crate::{border, image::Image, instance::Entries, machine::Machine};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, InstancePre, OptLevel,
+    Config, Enabled, Engine, InstanceAllocationStrategy, InstancePre, OperatorCost, OptLevel,
     PoolingAllocationConfig, RegallocAlgorithm, WasmFeatures,
 };
 
@@ -15,7 +15,7 @@ pub(crate) const FIBER_STACK_BYTES: usize = 7 << 20;
 /// What an instance of a memory may be configured to hold; a worker's own limit is lower or equal.
 pub(crate) const MEMORY_BYTES_CEILING: u64 = 1 << 30;
 /// Entries of the guest's function table, with room for compiled code.
-const TABLE_ELEMENTS_MAX: usize = 20_000;
+pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 /// Kept resident in a free slot: resetting these pages is cheaper than faulting them in again, where the kernel can say
 /// which of them were written.
 const MEMORY_KEEP_RESIDENT_BYTES: usize = 4 << 20;
@@ -112,6 +112,7 @@ fn base_config() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
+        .operator_cost(operator_cost())
         .epoch_interruption(false)
         .cranelift_opt_level(OptLevel::Speed)
         .cranelift_regalloc_algorithm(RegallocAlgorithm::Backtracking)
@@ -125,6 +126,26 @@ fn base_config() -> Config {
         .wasm_features(WasmFeatures::all(), false)
         .wasm_features(GUEST_FEATURES, true);
     config
+}
+
+/// Fuel of each Wasm instruction: one, but for those that call into Wasmtime, which take longer than their size says.
+/// A loop of calls that do nothing (growing by nothing, copying nothing) would make a slice last for ages.
+fn operator_cost() -> OperatorCost {
+    const CALL: u8 = 20;
+    OperatorCost {
+        MemoryGrow: 250,
+        TableGrow: 250,
+        MemoryCopy: CALL,
+        MemoryFill: CALL,
+        MemoryInit: CALL,
+        DataDrop: CALL,
+        TableCopy: CALL,
+        TableFill: CALL,
+        TableInit: CALL,
+        ElemDrop: CALL,
+        RefFunc: CALL,
+        ..OperatorCost::new()
+    }
 }
 
 /// What the guest is made of, and nothing else.
@@ -320,7 +341,10 @@ mod tests {
     fn code_for_the_baseline_asks_for_its_features_and_for_nothing_else() {
         let lines = lines_of(&compile_config(Cpu::Baseline));
         let flags = lines.iter().filter(|line| line.starts_with("\"has_"));
-        assert_eq!(flags.count(), if cfg!(target_arch = "x86_64") { 11 } else { 0 });
+        assert_eq!(
+            flags.count(),
+            if cfg!(target_arch = "x86_64") { 11 } else { 0 }
+        );
     }
 
     #[test]

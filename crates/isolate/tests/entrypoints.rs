@@ -31,7 +31,14 @@ impl<'b> Worker<'b> {
         Self { bench, isolate }
     }
 
-    fn report(&self, entrypoint: &str, path: &str, access: CallAccess, args: &[Value], props: Option<Value>) -> Report {
+    fn report(
+        &self,
+        entrypoint: &str,
+        path: &str,
+        access: CallAccess,
+        args: &[Value],
+        props: Option<Value>,
+    ) -> Report {
         let mut call = self.bench.call_of("", args);
         call.entrypoint = entrypoint.into();
         call.path = path.split('.').map(str::to_owned).collect();
@@ -87,9 +94,18 @@ fn a_function_of_a_plain_object_is_given_one_argument_the_env_and_a_context() {
         Value::object([("NAME", "value")]),
     );
     assert_eq!(worker.call("echo", &[5.into()]), 5.into());
-    assert_eq!(worker.call("both", &[5.into()]), Value::Array(vec![5.into(), "value".into()]));
+    assert_eq!(
+        worker.call("both", &[5.into()]),
+        Value::Array(vec![5.into(), "value".into()])
+    );
     let keys = Value::array(["props", "waitUntil", "passThroughOnException"]);
-    let expected = vec![5.into(), "value".into(), keys, Value::Object(vec![]), 3.into()];
+    let expected = vec![
+        5.into(),
+        "value".into(),
+        keys,
+        Value::Object(vec![]),
+        3.into(),
+    ];
     assert_eq!(worker.call("all", &[5.into()]), Value::Array(expected));
     assert_eq!(worker.call("self", &[5.into()]), "function".into());
     assert_eq!(worker.call("none", &[5.into()]), 3.into());
@@ -136,18 +152,46 @@ fn of_a_plain_object_only_its_own_properties_are_visible() {
     assert_eq!(worker.call("own", &[1.into()]), 1.into());
     assert_eq!(worker.call("_private", &[1.into()]), 1.into());
     assert_eq!(worker.call("computed", &[2.into()]), 4.into());
-    assert_eq!(worker.error("value", &[1.into()]), "TypeError: \"value\" is not a function.");
-    for name in ["nope", "inherited", "toString", "hasOwnProperty", "__proto__", "valueOf", "then", ""] {
+    assert_eq!(
+        worker.error("value", &[1.into()]),
+        "TypeError: \"value\" is not a function."
+    );
+    for name in [
+        "nope",
+        "inherited",
+        "toString",
+        "hasOwnProperty",
+        "__proto__",
+        "valueOf",
+        "then",
+        "",
+    ] {
         assert_eq!(worker.error(name, &[1.into()]), not_implemented(name));
     }
-    assert_eq!(worker.error("constructor", &[1.into()]), reserved("constructor"));
+    assert_eq!(
+        worker.error("constructor", &[1.into()]),
+        reserved("constructor")
+    );
 }
 
 #[test]
 fn reserved_names_are_refused_on_every_entrypoint() {
     let bench = Bench::new();
-    let names = ["fetch", "connect", "alarm", "webSocketMessage", "webSocketClose", "webSocketError", "dup", "constructor"];
-    let methods: Vec<String> = names.iter().filter(|name| **name != "constructor").map(|name| format!("{name}(a) {{}}")).collect();
+    let names = [
+        "fetch",
+        "connect",
+        "alarm",
+        "webSocketMessage",
+        "webSocketClose",
+        "webSocketError",
+        "dup",
+        "constructor",
+    ];
+    let methods: Vec<String> = names
+        .iter()
+        .filter(|name| **name != "constructor")
+        .map(|name| format!("{name}(a) {{}}"))
+        .collect();
     let ordinary = "tail(a) { return a; } scheduled(a) { return a; } get(a) { return a; }";
     let worker = Worker::new(
         &bench,
@@ -159,7 +203,10 @@ fn reserved_names_are_refused_on_every_entrypoint() {
     );
     for name in names {
         assert_eq!(worker.error(name, &[1.into()]), reserved(name));
-        assert_eq!(thrown_text(&worker.on("Named", name, &[1.into()])), reserved(name));
+        assert_eq!(
+            thrown_text(&worker.on("Named", name, &[1.into()])),
+            reserved(name)
+        );
     }
     for name in ["tail", "scheduled", "get"] {
         assert_eq!(value(&worker.on("Named", name, &[1.into()])), 1.into());
@@ -183,11 +230,20 @@ fn a_class_gets_all_arguments_and_is_made_anew_for_every_call() {
         Value::object([("NAME", "value")]),
     );
     assert_eq!(worker.call("count", &[]), 0.into());
-    assert_eq!(worker.call("count", &[1.into(), Value::Undefined, 3.into()]), 3.into());
+    assert_eq!(
+        worker.call("count", &[1.into(), Value::Undefined, 3.into()]),
+        3.into()
+    );
     assert_eq!(worker.call("sum", &[1.into(), 2.into()]), 103.into());
     assert_eq!(worker.call("next", &[]), Value::array([1, 4]));
     assert_eq!(worker.call("next", &[]), Value::array([1, 5]));
-    let given = vec!["value".into(), Value::Object(vec![]), true.into(), "function".into(), 0.into()];
+    let given = vec![
+        "value".into(),
+        Value::Object(vec![]),
+        true.into(),
+        "function".into(),
+        0.into(),
+    ];
     assert_eq!(worker.call("given", &[]), Value::Array(given));
 }
 
@@ -212,11 +268,31 @@ fn of_an_instance_only_what_its_classes_define_is_visible() {
     assert_eq!(worker.call("computed", &[]), 7.into());
     assert_eq!(worker.call("_visible", &[]), 1.into());
     assert_eq!(worker.call("with-dash", &[]), 2.into());
-    assert_eq!(worker.error("value", &[]), "TypeError: \"value\" is not a function.");
-    assert_eq!(worker.error("onlySet", &[]), "TypeError: \"onlySet\" is not a function.");
+    assert_eq!(
+        worker.error("value", &[]),
+        "TypeError: \"value\" is not a function."
+    );
+    assert_eq!(
+        worker.error("onlySet", &[]),
+        "TypeError: \"onlySet\" is not a function."
+    );
     for name in [
-        "own", "shadowed", "env", "ctx", "#secret", "#hidden", "fixed", "toString", "hasOwnProperty", "valueOf",
-        "__proto__", "isPrototypeOf", "nope", "then", "name", "prototype",
+        "own",
+        "shadowed",
+        "env",
+        "ctx",
+        "#secret",
+        "#hidden",
+        "fixed",
+        "toString",
+        "hasOwnProperty",
+        "valueOf",
+        "__proto__",
+        "isPrototypeOf",
+        "nope",
+        "then",
+        "name",
+        "prototype",
     ] {
         assert_eq!(worker.error(name, &[]), not_implemented(name), "{name}");
     }
@@ -234,9 +310,19 @@ fn named_exports_are_entrypoints_of_their_own() {
     );
     assert_eq!(value(&worker.on("A", "who", &[])), "A".into());
     assert_eq!(value(&worker.on("b", "who", &[Value::Null])), "b".into());
-    assert_eq!(value(&worker.on("not an identifier", "who", &[])), "A".into());
+    assert_eq!(
+        value(&worker.on("not an identifier", "who", &[])),
+        "A".into()
+    );
     assert_eq!(value(&worker.on("default", "who", &[])), "A".into());
-    for name in ["Nope", "", "a", "toString", "__proto__", "Symbol(Symbol.toStringTag)"] {
+    for name in [
+        "Nope",
+        "",
+        "a",
+        "toString",
+        "__proto__",
+        "Symbol(Symbol.toStringTag)",
+    ] {
         let expected = format!("Error: Worker has no such entrypoint: {name}");
         assert_eq!(thrown_text(&worker.on(name, "who", &[])), expected);
     }
@@ -263,7 +349,9 @@ fn an_export_that_is_no_entrypoint_says_what_it_is() {
         ("export default undefined;", "undefined"),
         ("export default Symbol();", "symbol"),
     ] {
-        let expected = format!("TypeError: The export \"default\" can't be an entrypoint: it is {kind}. {rest}");
+        let expected = format!(
+            "TypeError: The export \"default\" can't be an entrypoint: it is {kind}. {rest}"
+        );
         assert_eq!(text(source), expected, "{source}");
     }
 }
@@ -279,8 +367,14 @@ fn a_constructor_that_throws_or_changes_its_prototype_is_the_workers_affair() {
          export class Fixed extends WorkerEntrypoint { constructor() { super(1, 2); } run() { return [this.ctx, this.env]; } }",
     );
     assert_eq!(worker.error("run", &[]), "RangeError: no");
-    assert_eq!(thrown_text(&worker.on("Other", "run", &[])), not_implemented("run"));
-    assert_eq!(value(&worker.on("Accessors", "run", &[])), Value::array(["object", "object"]));
+    assert_eq!(
+        thrown_text(&worker.on("Other", "run", &[])),
+        not_implemented("run")
+    );
+    assert_eq!(
+        value(&worker.on("Accessors", "run", &[])),
+        Value::array(["object", "object"])
+    );
     assert_eq!(value(&worker.on("Fixed", "run", &[])), Value::array([1, 2]));
 }
 
@@ -299,13 +393,19 @@ fn a_path_leads_through_objects_functions_targets_and_promises() {
            plain: new (class Plain { f() { return 1; } own = () => 2; })(),
          };",
     );
-    assert_eq!(worker.call("obj.f", &[1.into(), 2.into()]), Value::array([2, 7]));
+    assert_eq!(
+        worker.call("obj.f", &[1.into(), 2.into()]),
+        Value::array([2, 7])
+    );
     assert_eq!(worker.call("obj.f", &[]), Value::array([0, 7]));
     assert_eq!(worker.call("obj.deeper.g", &[]), "g".into());
     assert_eq!(worker.call("counter.add", &[2.into()]), 2.into());
     assert_eq!(worker.call("counter.add", &[3.into()]), 5.into());
     assert_eq!(worker.call("counter.twice.of", &[4.into()]), 8.into());
-    assert_eq!(worker.call("fn.sub", &[1.into(), 2.into()]), Value::array([1, 2]));
+    assert_eq!(
+        worker.call("fn.sub", &[1.into(), 2.into()]),
+        Value::array([1, 2])
+    );
     assert_eq!(worker.call("fn.data.deep", &[]), "deep".into());
     assert_eq!(worker.call("bare.f", &[]), "bare".into());
     assert_eq!(worker.call("later.f", &[1.into(), 2.into()]), 3.into());
@@ -313,18 +413,40 @@ fn a_path_leads_through_objects_functions_targets_and_promises() {
     assert_eq!(worker.call("made.add", &[1.into()]), 1.into());
     assert_eq!(worker.error("failing.f", &[]), "RangeError: no");
     for (path, name) in [
-        ("obj.nope", "nope"), ("obj.toString", "toString"), ("obj.deeper.nope.x", "nope"), ("nul.f", "f"), ("n.toFixed", "toFixed"),
-        ("arr.0", "0"), ("arr.length", "length"), ("map.get", "get"), ("plain.f", "f"), ("plain.own", "own"), ("counter.n", "n"),
-        ("counter.nope", "nope"), ("counter.toString", "toString"), ("fn.call", "call"), ("fn.apply", "apply"), ("later.nope", "nope"),
+        ("obj.nope", "nope"),
+        ("obj.toString", "toString"),
+        ("obj.deeper.nope.x", "nope"),
+        ("nul.f", "f"),
+        ("n.toFixed", "toFixed"),
+        ("arr.0", "0"),
+        ("arr.length", "length"),
+        ("map.get", "get"),
+        ("plain.f", "f"),
+        ("plain.own", "own"),
+        ("counter.n", "n"),
+        ("counter.nope", "nope"),
+        ("counter.toString", "toString"),
+        ("fn.call", "call"),
+        ("fn.apply", "apply"),
+        ("later.nope", "nope"),
         ("later.then", "then"),
     ] {
         assert_eq!(worker.error(path, &[]), not_implemented(name), "{path}");
     }
     assert_eq!(worker.error("counter.dup", &[]), reserved("dup"));
-    assert_eq!(worker.error("counter.constructor", &[]), reserved("constructor"));
-    assert_eq!(worker.error("obj.mark", &[]), "TypeError: \"obj.mark\" is not a function.");
+    assert_eq!(
+        worker.error("counter.constructor", &[]),
+        reserved("constructor")
+    );
+    assert_eq!(
+        worker.error("obj.mark", &[]),
+        "TypeError: \"obj.mark\" is not a function."
+    );
     let deep = vec!["a"; 65].join(".");
-    assert_eq!(worker.error(&deep, &[]), "TypeError: RPC pipelined property path is too deep (max 64).");
+    assert_eq!(
+        worker.error(&deep, &[]),
+        "TypeError: RPC pipelined property path is too deep (max 64)."
+    );
 }
 
 #[test]
@@ -335,7 +457,10 @@ fn a_target_may_have_methods_that_entrypoints_may_not() {
         "class Target extends RpcTarget { fetch(x) { return ['fetched', x]; } connect() { return 1; } }
          export default class extends WorkerEntrypoint { get target() { return new Target(); } }",
     );
-    assert_eq!(worker.call("target.fetch", &[1.into()]), Value::Array(vec!["fetched".into(), 1.into()]));
+    assert_eq!(
+        worker.call("target.fetch", &[1.into()]),
+        Value::Array(vec!["fetched".into(), 1.into()])
+    );
     assert_eq!(worker.call("target.connect", &[]), 1.into());
 }
 
@@ -368,7 +493,8 @@ fn an_entrypoint_is_not_a_function_itself() {
     let mut call = bench.call_of("", &[]);
     call.path.clear();
     let report = bench.report(bench.send(worker.isolate, call));
-    let expected = "TypeError: The entrypoint \"default\" is not a function: name the method to call.";
+    let expected =
+        "TypeError: The entrypoint \"default\" is not a function: name the method to call.";
     assert_eq!(thrown_text(&report), expected);
 }
 
@@ -390,13 +516,31 @@ fn results_may_be_promises_of_any_make() {
          };",
     );
     for (name, expected) in [
-        ("sync", 1), ("async", 2), ("nested", 3), ("thenable", 4), ("getter", 5), ("subclass", 6), ("twice", 8), ("timer", 9),
+        ("sync", 1),
+        ("async", 2),
+        ("nested", 3),
+        ("thenable", 4),
+        ("getter", 5),
+        ("subclass", 6),
+        ("twice", 8),
+        ("timer", 9),
     ] {
         assert_eq!(worker.call(name, &[Value::Null]), expected.into(), "{name}");
     }
-    assert_eq!(worker.call("notThenable", &[Value::Null]), Value::object([("then", 7)]));
-    for (name, text) in [("rejects", "a"), ("throwingThen", "b"), ("throwingGetter", "c")] {
-        assert_eq!(worker.error(name, &[Value::Null]), format!("RangeError: {text}"), "{name}");
+    assert_eq!(
+        worker.call("notThenable", &[Value::Null]),
+        Value::object([("then", 7)])
+    );
+    for (name, text) in [
+        ("rejects", "a"),
+        ("throwingThen", "b"),
+        ("throwingGetter", "c"),
+    ] {
+        assert_eq!(
+            worker.error(name, &[Value::Null]),
+            format!("RangeError: {text}"),
+            "{name}"
+        );
     }
 }
 
@@ -413,20 +557,39 @@ fn props_belong_to_the_call_and_env_to_the_worker() {
     let with = |entrypoint: &str, props: Option<Value>| {
         worker.report(entrypoint, "props", CallAccess::Call, &[Value::Null], props)
     };
-    let props = Value::object([("user", Value::Set(vec![1.into()])), ("__proto__", 2.into())]);
+    let props = Value::object([
+        ("user", Value::Set(vec![1.into()])),
+        ("__proto__", 2.into()),
+    ]);
     assert_eq!(value(&with("Named", Some(props.clone()))), props);
-    assert_eq!(value(&with("default", Some(Value::object([("a", 1)])))), Value::object([("a", 1)]));
-    assert_eq!(value(&with("default", Some(Value::object([("a", 1)])))), Value::object([("a", 1)]));
+    assert_eq!(
+        value(&with("default", Some(Value::object([("a", 1)])))),
+        Value::object([("a", 1)])
+    );
+    assert_eq!(
+        value(&with("default", Some(Value::object([("a", 1)])))),
+        Value::object([("a", 1)])
+    );
     assert_eq!(value(&with("default", None)), Value::Object(vec![]));
     let keys = Value::array(["data", "count"]);
-    assert_eq!(worker.call("env", &[Value::Null]), Value::Array(vec![1.into(), true.into(), keys.clone()]));
-    assert_eq!(worker.call("env", &[Value::Null]), Value::Array(vec![2.into(), true.into(), keys]));
+    assert_eq!(
+        worker.call("env", &[Value::Null]),
+        Value::Array(vec![1.into(), true.into(), keys.clone()])
+    );
+    assert_eq!(
+        worker.call("env", &[Value::Null]),
+        Value::Array(vec![2.into(), true.into(), keys])
+    );
 }
 
 #[test]
 fn env_is_there_in_module_scope() {
     let bench = Bench::new();
-    let env = Value::object([("A", Value::from(1)), ("__proto__", Value::object([("x", 2)])), ("then", 3.into())]);
+    let env = Value::object([
+        ("A", Value::from(1)),
+        ("__proto__", Value::object([("x", 2)])),
+        ("then", 3.into()),
+    ]);
     let worker = Worker::with_env(
         &bench,
         "const seen = [moduleEnv.A, Object.hasOwn(moduleEnv, '__proto__'), moduleEnv.x, moduleEnv.then];
@@ -454,16 +617,28 @@ fn wait_until_runs_on_and_says_what_fails() {
     let report = worker.on("default", "fail", &[Value::Null]);
     assert_eq!(value(&report), Value::Undefined);
     assert_eq!(report.logs.len(), 1);
-    assert!(report.logs[0].message.starts_with("Uncaught (in promise) RangeError: no\n    at fail (main.js:"), "{:?}", report.logs);
+    assert!(
+        report.logs[0]
+            .message
+            .starts_with("Uncaught (in promise) RangeError: no\n    at fail (main.js:"),
+        "{:?}",
+        report.logs
+    );
 }
 
 #[test]
 fn arguments_that_are_left_out_are_none() {
     let bench = Bench::new();
-    let worker = Worker::new(&bench, "export default class extends WorkerEntrypoint { run() { return arguments.length; } }");
+    let worker = Worker::new(
+        &bench,
+        "export default class extends WorkerEntrypoint { run() { return arguments.length; } }",
+    );
     let mut call = bench.call_of("run", &[]);
     call.args = Bytes::UNDEFINED;
-    assert_eq!(value(&bench.report(bench.send(worker.isolate, call))), 0.into());
+    assert_eq!(
+        value(&bench.report(bench.send(worker.isolate, call))),
+        0.into()
+    );
 }
 
 #[test]
@@ -474,17 +649,26 @@ fn calls_interleave_and_each_gets_its_own_result() {
         "const waiting = []; export default { wait: (n) => new Promise((resolve) => waiting.push(() => resolve(n * 10))),
            release: (_) => { while (waiting.length) waiting.pop()(); } };",
     );
-    let ids: Vec<u64> = (0..5).map(|n| bench.send(worker.isolate, bench.call_of("wait", &[n.into()]))).collect();
+    let ids: Vec<u64> = (0..5)
+        .map(|n| bench.send(worker.isolate, bench.call_of("wait", &[n.into()])))
+        .collect();
     // They would be hung, but for the last call that releases them.
     let release = bench.send(worker.isolate, bench.call_of("release", &[Value::Null]));
     let mut reports = std::collections::HashMap::new();
     while reports.len() < 6 {
-        if let coracle_isolate::Event::Finished { invocation, report, .. } = bench.event() {
+        if let coracle_isolate::Event::Finished {
+            invocation, report, ..
+        } = bench.event()
+        {
             reports.insert(invocation, report);
         }
     }
     for (n, id) in ids.iter().enumerate() {
-        assert!(matches!(&reports[id].outcome, Outcome::Value(_)), "{n}: {:?}", reports[id].outcome);
+        assert!(
+            matches!(&reports[id].outcome, Outcome::Value(_)),
+            "{n}: {:?}",
+            reports[id].outcome
+        );
         assert_eq!(value(&reports[id]), ((n * 10) as u32).into());
     }
     assert_eq!(value(&reports[&release]), Value::Undefined);
@@ -508,5 +692,8 @@ fn what_fails_before_the_workers_code_runs_is_no_failure_of_the_load() {
     let worker = Worker::new(&bench, "export default {};");
     let error = thrown(&worker.on("default", "nope", &[Value::Null]));
     assert!(!error.during_load);
-    assert_eq!((error.module.as_str(), error.line, error.stack.as_str()), ("", 0, ""));
+    assert_eq!(
+        (error.module.as_str(), error.line, error.stack.as_str()),
+        ("", 0, "")
+    );
 }

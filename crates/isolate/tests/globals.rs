@@ -18,7 +18,9 @@ use support::{Bench, REFUSED, logs, thrown, thrown_text, value, worker};
 const WALK: &str = include_str!("walk.js");
 
 fn golden(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name]
+        .iter()
+        .collect()
 }
 
 /// Compares a list with the file that holds it. With `CORACLE_GOLDEN_REWRITE` set, the file is rewritten.
@@ -41,7 +43,9 @@ fn assert_golden(name: &str, list: &BTreeSet<String>) {
 
 fn list(value: &Value, key: &str) -> BTreeSet<String> {
     let list = value.get(key).unwrap().as_array().unwrap();
-    list.iter().map(|item| item.as_str().unwrap().to_owned()).collect()
+    list.iter()
+        .map(|item| item.as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -55,9 +59,15 @@ fn everything_that_can_be_reached_is_on_the_list_and_nothing_of_it_makes_code_fr
     // What calling them brought to light is what each call makes anew.
     for line in list(&found, "more") {
         let is_bound = line.contains(" bound ");
-        let is_method = [".next next", ".return return", ".resolve ", ".reject ", ".revoke "]
-            .iter()
-            .any(|end| line.ends_with(end));
+        let is_method = [
+            ".next next",
+            ".return return",
+            ".resolve ",
+            ".reject ",
+            ".revoke ",
+        ]
+        .iter()
+        .any(|end| line.ends_with(end));
         assert!(is_bound || is_method, "{line}");
     }
     // Functions that show their source are the walk's own.
@@ -109,7 +119,11 @@ fn code_from_strings_is_refused_on_every_way() {
         "String(setTimeout).includes('[native code]')",
         "(() => 1).fileName === undefined && setTimeout.fileName === undefined",
     ] {
-        assert_eq!(bench.eval(&format!("return {check};")), true.into(), "{check}");
+        assert_eq!(
+            bench.eval(&format!("return {check};")),
+            true.into(),
+            "{check}"
+        );
     }
 }
 
@@ -132,22 +146,61 @@ fn call_sites_tell_places_and_give_nothing_away() {
           Error.prepareStackTrace = undefined;
           return [found, names.has('getFunction'), names.has('getFileName')];
         } };";
-    assert_eq!(value(&bench.run_module(source, Value::Null)), Value::Array(vec![0.into(), false.into(), true.into()]));
+    assert_eq!(
+        value(&bench.run_module(source, Value::Null)),
+        Value::Array(vec![0.into(), false.into(), true.into()])
+    );
 }
 
 #[test]
 fn the_engines_own_globals_and_other_runtimes_are_not_there() {
     let bench = Bench::new();
     for name in [
-        "process", "require", "module", "exports", "std", "os", "bjson", "scriptArgs", "print", "__loadScript", "Javy", "Deno", "Bun",
-        "Buffer", "global", "window", "self", "host", "hooks", "Atomics", "SharedArrayBuffer", "WebAssembly", "Worker", "XMLHttpRequest",
-        "gc", "navigator", "importScripts", "load", "readFile", "__dirname", "__filename", "inspect", "waiting", "timerOperations",
+        "process",
+        "require",
+        "module",
+        "exports",
+        "std",
+        "os",
+        "bjson",
+        "scriptArgs",
+        "print",
+        "__loadScript",
+        "Javy",
+        "Deno",
+        "Bun",
+        "Buffer",
+        "global",
+        "window",
+        "self",
+        "host",
+        "hooks",
+        "Atomics",
+        "SharedArrayBuffer",
+        "WebAssembly",
+        "Worker",
+        "XMLHttpRequest",
+        "gc",
+        "navigator",
+        "importScripts",
+        "load",
+        "readFile",
+        "__dirname",
+        "__filename",
+        "inspect",
+        "waiting",
+        "timerOperations",
     ] {
         let body = format!("return typeof {name} + ('{name}' in globalThis);");
         assert_eq!(bench.eval(&body), "undefinedfalse".into(), "{name}");
     }
     // `this` of a module is nothing, and sloppy functions see the global object.
-    assert_eq!(bench.eval("return (() => { 'use strict'; return this === undefined })() || typeof this.run;"), "function".into());
+    assert_eq!(
+        bench.eval(
+            "return (() => { 'use strict'; return this === undefined })() || typeof this.run;"
+        ),
+        "function".into()
+    );
 }
 
 #[test]
@@ -164,15 +217,54 @@ fn timers_run_in_order_with_their_arguments() {
         await new Promise((go) => setTimeout(go, 20));
         return seen;";
     let expected = [
-        "sync", "job", "now", "", "undefined", "negative", "NaN", "overflow", "a,1,", "b", "outer", "microtask", "inner", "text", "object", "late",
+        "sync",
+        "job",
+        "now",
+        "",
+        "undefined",
+        "negative",
+        "NaN",
+        "overflow",
+        "a,1,",
+        "b",
+        "outer",
+        "microtask",
+        "inner",
+        "text",
+        "object",
+        "late",
     ];
     let seen = bench.eval(body);
-    let seen: Vec<&str> = seen.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
-    let index = |name: &str| seen.iter().position(|it| *it == name).unwrap_or_else(|| panic!("{name} in {seen:?}"));
+    let seen: Vec<&str> = seen
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_str().unwrap())
+        .collect();
+    let index = |name: &str| {
+        seen.iter()
+            .position(|it| *it == name)
+            .unwrap_or_else(|| panic!("{name} in {seen:?}"))
+    };
     assert_eq!(seen.len(), expected.len(), "{seen:?}");
     // Those for the same time keep their order; a later time is later.
-    for pair in [["sync", "job"], ["job", "now"], ["now", ""], ["", "undefined"], ["undefined", "negative"], ["negative", "NaN"], ["NaN", "overflow"],
-        ["now", "a,1,"], ["a,1,", "b"], ["b", "outer"], ["outer", "microtask"], ["microtask", "inner"], ["b", "text"], ["text", "object"], ["object", "late"]] {
+    for pair in [
+        ["sync", "job"],
+        ["job", "now"],
+        ["now", ""],
+        ["", "undefined"],
+        ["undefined", "negative"],
+        ["negative", "NaN"],
+        ["NaN", "overflow"],
+        ["now", "a,1,"],
+        ["a,1,", "b"],
+        ["b", "outer"],
+        ["outer", "microtask"],
+        ["microtask", "inner"],
+        ["b", "text"],
+        ["text", "object"],
+        ["object", "late"],
+    ] {
         assert!(index(pair[0]) < index(pair[1]), "{pair:?} in {seen:?}");
     }
 }
@@ -203,10 +295,22 @@ fn intervals_repeat_until_they_are_cleared() {
         Value::Array(vec!["number".into(), 1.into(), 1.into()])
     );
     for (call, text) in [
-        ("setTimeout('code', 1)", "TypeError: Failed to execute 'setTimeout': parameter 1 is not of type 'Function'."),
-        ("setInterval()", "TypeError: Failed to execute 'setInterval': parameter 1 is not of type 'Function'."),
-        ("setTimeout(() => 1, 5n)", "TypeError: bigint argument with unary +"),
-        ("setTimeout(() => 1, { valueOf() { throw new RangeError('no'); } })", "RangeError: no"),
+        (
+            "setTimeout('code', 1)",
+            "TypeError: Failed to execute 'setTimeout': parameter 1 is not of type 'Function'.",
+        ),
+        (
+            "setInterval()",
+            "TypeError: Failed to execute 'setInterval': parameter 1 is not of type 'Function'.",
+        ),
+        (
+            "setTimeout(() => 1, 5n)",
+            "TypeError: bigint argument with unary +",
+        ),
+        (
+            "setTimeout(() => 1, { valueOf() { throw new RangeError('no'); } })",
+            "RangeError: no",
+        ),
     ] {
         assert_eq!(thrown_text(&bench.run(call)), text, "{call}");
     }
@@ -223,9 +327,15 @@ fn what_an_invocation_leaves_waiting_is_forgotten_by_the_guest_too() {
     )]));
     for _ in 0..200 {
         // 200 MiB in all; the isolate may have 64.
-        assert_eq!(value(&bench.call(isolate, "leave", &[Value::Null])), Value::Undefined);
+        assert_eq!(
+            value(&bench.call(isolate, "leave", &[Value::Null])),
+            Value::Undefined
+        );
     }
-    assert_eq!(value(&bench.call(isolate, "count", &[Value::Null])), 0.into());
+    assert_eq!(
+        value(&bench.call(isolate, "count", &[Value::Null])),
+        0.into()
+    );
 }
 
 #[test]
@@ -242,7 +352,10 @@ fn module_scope_may_not_wait_ask_or_be_random() {
         "await fetch('https://example.com/')",
         "await Promise.resolve().then(() => setTimeout(() => {}))",
     ] {
-        let report = bench.run_module(&format!("{call}; export default {{ run() {{}} }};"), Value::Null);
+        let report = bench.run_module(
+            &format!("{call}; export default {{ run() {{}} }};"),
+            Value::Null,
+        );
         assert_eq!(thrown_text(&report), text, "{call}");
         assert!(thrown(&report).during_load);
     }
@@ -250,9 +363,15 @@ fn module_scope_may_not_wait_ask_or_be_random() {
     let source = "const refused = fetch('https://example.com/').catch((error) => error.message); const n = Math.random(); const now = Date.now();
         export default { async run() { return [(await refused).startsWith('Disallowed'), n >= 0 && n < 1, typeof now]; } };";
     let report = bench.run_module(source, Value::Null);
-    assert_eq!(value(&report), Value::Array(vec![true.into(), true.into(), "number".into()]));
+    assert_eq!(
+        value(&report),
+        Value::Array(vec![true.into(), true.into(), "number".into()])
+    );
     assert_eq!(report.logs, []);
-    let unheard = bench.run_module("fetch('https://example.com/'); export default { run() { return 1; } };", Value::Null);
+    let unheard = bench.run_module(
+        "fetch('https://example.com/'); export default { run() { return 1; } };",
+        Value::Null,
+    );
     assert_eq!(value(&unheard), 1.into());
     assert_eq!(unheard.logs.len(), 1);
 }
@@ -296,12 +415,22 @@ fn dates_are_those_of_the_hosts_clock_in_utc() {
     )]));
     let expected = |loaded: f64, now: f64, text: &str| {
         let epoch = "Thu Jan 01 1970 00:00:00 GMT+0000";
-        Value::Array(vec![loaded.into(), now.into(), text.into(), 0.into(), now.into(), epoch.into()])
+        Value::Array(vec![
+            loaded.into(),
+            now.into(),
+            text.into(),
+            0.into(),
+            now.into(),
+            epoch.into(),
+        ])
     };
     let run = || value(&bench.call(isolate, "run", &[Value::Null]));
     assert_eq!(run(), expected(1e12, 1e12, "2001-09-09T01:46:40.000Z"));
     clock.0.store(1_700_000_000_123, Ordering::Relaxed);
-    assert_eq!(run(), expected(1e12, 1_700_000_000_123.0, "2023-11-14T22:13:20.123Z"));
+    assert_eq!(
+        run(),
+        expected(1e12, 1_700_000_000_123.0, "2023-11-14T22:13:20.123Z")
+    );
 }
 
 #[test]
@@ -315,7 +444,10 @@ fn randomness_differs_from_isolate_to_isolate() {
         }
     }
     let spread = "const n = Array.from({ length: 1000 }, Math.random); return [n.every((x) => x >= 0 && x < 1), n.filter((x) => x < 0.5).length > 400, new Set(n).size];";
-    assert_eq!(bench.eval(spread), Value::Array(vec![true.into(), true.into(), 1000.into()]));
+    assert_eq!(
+        bench.eval(spread),
+        Value::Array(vec![true.into(), true.into(), 1000.into()])
+    );
 }
 
 #[test]
@@ -335,12 +467,24 @@ fn crypto_fills_integer_arrays_and_makes_uuids() {
         assert_eq!(bench.eval(&format!("return {check};")), true.into(), "{check}");
     }
     for (call, name) in [
-        ("crypto.getRandomValues(new Uint8Array(65537))", "QuotaExceededError"),
-        ("crypto.getRandomValues(new Float32Array(1))", "TypeMismatchError"),
-        ("crypto.getRandomValues(new DataView(new ArrayBuffer(1)))", "TypeMismatchError"),
+        (
+            "crypto.getRandomValues(new Uint8Array(65537))",
+            "QuotaExceededError",
+        ),
+        (
+            "crypto.getRandomValues(new Float32Array(1))",
+            "TypeMismatchError",
+        ),
+        (
+            "crypto.getRandomValues(new DataView(new ArrayBuffer(1)))",
+            "TypeMismatchError",
+        ),
         ("crypto.getRandomValues([1])", "TypeMismatchError"),
         ("crypto.getRandomValues()", "TypeMismatchError"),
-        ("crypto.getRandomValues(new Proxy(new Uint8Array(1), {}))", "TypeMismatchError"),
+        (
+            "crypto.getRandomValues(new Proxy(new Uint8Array(1), {}))",
+            "TypeMismatchError",
+        ),
     ] {
         let error = thrown(&bench.run(call));
         assert_eq!(error.name, name, "{call}");
@@ -352,15 +496,33 @@ fn crypto_fills_integer_arrays_and_makes_uuids() {
 fn fetch_is_refused_with_the_hosts_text() {
     let bench = Bench::new();
     let refused = |argument: &str| bench.run(&format!("await fetch({argument});"));
-    for argument in ["'https://example.com/'", "{ toString() { return 'https://example.com/'; } }", "undefined", "''"] {
+    for argument in [
+        "'https://example.com/'",
+        "{ toString() { return 'https://example.com/'; } }",
+        "undefined",
+        "''",
+    ] {
         let report = refused(argument);
-        assert_eq!(thrown_text(&report), format!("Error: {REFUSED}"), "{argument}");
+        assert_eq!(
+            thrown_text(&report),
+            format!("Error: {REFUSED}"),
+            "{argument}"
+        );
         assert_eq!(report.usage.subrequests, 1);
     }
-    assert_eq!(thrown_text(&refused("{ toString() { throw new RangeError('no'); } }")), "RangeError: no");
-    assert_eq!(thrown_text(&refused("Symbol()")), "TypeError: cannot convert symbol to string");
+    assert_eq!(
+        thrown_text(&refused("{ toString() { throw new RangeError('no'); } }")),
+        "RangeError: no"
+    );
+    assert_eq!(
+        thrown_text(&refused("Symbol()")),
+        "TypeError: cannot convert symbol to string"
+    );
     let body = "const p = fetch('https://a/'); return [p instanceof Promise, await p.catch((error) => error instanceof Error), (await Promise.allSettled([fetch('b'), fetch('c')])).length];";
-    assert_eq!(bench.eval(body), Value::Array(vec![true.into(), true.into(), 2.into()]));
+    assert_eq!(
+        bench.eval(body),
+        Value::Array(vec![true.into(), true.into(), 2.into()])
+    );
 }
 
 #[test]
@@ -369,7 +531,10 @@ fn microtasks_run_before_anything_else() {
     let body = "const seen = []; queueMicrotask(() => { seen.push(1); queueMicrotask(() => seen.push(3)); }); Promise.resolve().then(() => seen.push(2));
         await new Promise((go) => setTimeout(go, 0)); return seen;";
     assert_eq!(bench.eval(body), Value::array([1, 2, 3]));
-    assert_eq!(thrown(&bench.run("queueMicrotask('code');")).name, "TypeError");
+    assert_eq!(
+        thrown(&bench.run("queueMicrotask('code');")).name,
+        "TypeError"
+    );
 }
 
 /// Runs `patches` in module scope of a worker with handlers of many kinds, and checks that they answer as ever.
@@ -398,19 +563,36 @@ fn assert_survives(bench: &Bench, patches: &str) {
         bench.report(bench.send(isolate, call))
     };
     for (entrypoint, path) in [
-        ("default", "sync"), ("default", "async"), ("default", "nested.method"), ("default", "timer"), ("default", "logs"),
-        ("Class", "method"), ("Class", "later"),
+        ("default", "sync"),
+        ("default", "async"),
+        ("default", "nested.method"),
+        ("default", "timer"),
+        ("default", "logs"),
+        ("Class", "method"),
+        ("Class", "later"),
     ] {
         let report = call(entrypoint, path);
-        assert!(matches!(report.outcome, Outcome::Value(_)), "{path} with {patches}: {:?}", report.outcome);
+        assert!(
+            matches!(report.outcome, Outcome::Value(_)),
+            "{path} with {patches}: {:?}",
+            report.outcome
+        );
         assert_eq!(value(&report), 7.into(), "{path} with {patches}");
     }
-    assert_eq!(value(&call("default", "object")), Value::object([("x", 7)]), "{patches}");
+    assert_eq!(
+        value(&call("default", "object")),
+        Value::object([("x", 7)]),
+        "{patches}"
+    );
     for path in ["throws", "rejects"] {
         let report = call("default", path);
         assert_eq!(thrown(&report).message, "m", "{path} with {patches}");
     }
-    assert_eq!(logs(&call("default", "logs")), ["Log: text { a: [ 1 ] }"], "{patches}");
+    assert_eq!(
+        logs(&call("default", "logs")),
+        ["Log: text { a: [ 1 ] }"],
+        "{patches}"
+    );
 }
 
 #[test]

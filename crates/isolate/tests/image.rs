@@ -27,6 +27,9 @@ fn an_executable_that_carries_its_image_compiles_and_caches_nothing() {
         .output()
         .unwrap();
     assert!(child.status.success(), "{child:?}");
-    assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"), "{child:?}");
+    assert!(
+        String::from_utf8_lossy(&child.stdout).contains("1 passed"),
+        "{child:?}"
+    );
     assert!(!cache.exists());
 }

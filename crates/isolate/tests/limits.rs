@@ -1,9 +1,9 @@
 //! Every row of the table in `docs/limits.md`: what goes beyond the limit is stopped, by that name, with true figures,
 //! and nobody else notices.
 
-mod support;
 #[path = "support/lab.rs"]
 mod lab;
+mod support;
 
 use coracle_isolate::{CallAccess, Form, Outcome, Report, Usage, VerdictKind};
 use coracle_loader::{LimitName, Limits};
@@ -70,7 +70,9 @@ fn stop(source: &str, limits: Limits, argument: Value) -> Stopped {
 
 /// A worker with a method that is stopped and one that is fine.
 fn worker(culprit: &str) -> String {
-    format!("export default {{ async culprit(x, env, ctx) {{ {culprit} }}, fine(_) {{ return 'fine'; }} }}")
+    format!(
+        "export default {{ async culprit(x, env, ctx) {{ {culprit} }}, fine(_) {{ return 'fine'; }} }}"
+    )
 }
 
 #[test]
@@ -295,10 +297,10 @@ fn result() -> Stopped {
 }
 
 fn depth() -> Stopped {
-    let nested = |levels: usize| (0..levels).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
-    let deep = worker(
-        "let value = null; for (let i = 0; i < x; i++) value = [value]; return value",
-    );
+    let nested =
+        |levels: usize| (0..levels).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+    let deep =
+        worker("let value = null; for (let i = 0; i < x; i++) value = [value]; return value");
     let limits = limits(|limits| limits.value_depth_max = 20);
     // A result exactly as deep as may be, and one level more.
     let spec = worker_with(&[("main.js", &deep)], limits);

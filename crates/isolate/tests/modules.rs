@@ -44,7 +44,14 @@ fn modules_import_each_other_statically_and_dynamically() {
         ("lib/deep/three.js", "import two, { one } from '../numbers.js'; export const three = one + two;"),
     ];
     let keys = Value::array(["default", "one"]);
-    let expected = Value::Array(vec![1.into(), 2.into(), keys, 3.into(), 3.into(), true.into()]);
+    let expected = Value::Array(vec![
+        1.into(),
+        2.into(),
+        keys,
+        3.into(),
+        3.into(),
+        true.into(),
+    ]);
     assert_eq!(eval(&bench, &modules), expected);
 }
 
@@ -56,7 +63,10 @@ fn a_module_is_evaluated_once_and_only_if_it_is_imported() {
             "main.js",
             "import './a.js'; import './b.js'; export default { async run() { await import('./a.js'); return globalThis.order; } };",
         ),
-        ("a.js", "import './b.js'; (globalThis.order ??= []).push('a');"),
+        (
+            "a.js",
+            "import './b.js'; (globalThis.order ??= []).push('a');",
+        ),
         ("b.js", "(globalThis.order ??= []).push('b');"),
         ("unused.js", "throw new Error('evaluated');"),
         ("broken.js", "this is no JavaScript"),
@@ -80,11 +90,17 @@ fn import_cycles_end_as_the_language_says() {
     assert_eq!(eval(&bench, &modules), expected);
     // A binding is dead until its module has been evaluated.
     let dead = [
-        ("main.js", "import './a.js'; export const x = 1; export default {};"),
+        (
+            "main.js",
+            "import './a.js'; export const x = 1; export default {};",
+        ),
         ("a.js", "import { x } from './main.js'; x;"),
     ];
     let error = thrown(&run(&bench, &dead));
-    assert_eq!((error.name.as_str(), error.module.as_str()), ("ReferenceError", "a.js"));
+    assert_eq!(
+        (error.name.as_str(), error.module.as_str()),
+        ("ReferenceError", "a.js")
+    );
     assert!(error.during_load);
 }
 
@@ -97,31 +113,55 @@ fn top_level_await_waits_for_what_settles_by_itself() {
             "import { slow } from './slow.js'; const more = await Promise.resolve(slow + 1);
              export default { run() { return [slow, more]; } };",
         ),
-        ("slow.js", "export const slow = await (async () => { await null; await null; return 1; })();"),
+        (
+            "slow.js",
+            "export const slow = await (async () => { await null; await null; return 1; })();",
+        ),
     ];
     assert_eq!(eval(&bench, &modules), Value::array([1, 2]));
 
-    let rejected = [("main.js", "await null; await Promise.reject(new RangeError('late')); export default {};")];
+    let rejected = [(
+        "main.js",
+        "await null; await Promise.reject(new RangeError('late')); export default {};",
+    )];
     let report = run(&bench, &rejected);
     assert_eq!(thrown_text(&report), "RangeError: late");
     assert!(thrown(&report).during_load);
     assert_eq!(report.logs, [], "said once is enough");
 
-    let report = run(&bench, &[("main.js", "await new Promise(() => {}); export default {};")]);
-    assert!(format!("{:?}", report.outcome).contains("Hung"), "{:?}", report.outcome);
+    let report = run(
+        &bench,
+        &[("main.js", "await new Promise(() => {}); export default {};")],
+    );
+    assert!(
+        format!("{:?}", report.outcome).contains("Hung"),
+        "{:?}",
+        report.outcome
+    );
 }
 
 #[test]
 fn an_es_module_may_have_any_name() {
     let bench = Bench::new();
     let modules = [
-        source("entry", ModuleKind::EsModule, "import a from './x.txt'; import b from 'ein modül.ts'; import c from './日本'; export default { run() { return [a, b, c]; } };"),
+        source(
+            "entry",
+            ModuleKind::EsModule,
+            "import a from './x.txt'; import b from 'ein modül.ts'; import c from './日本'; export default { run() { return [a, b, c]; } };",
+        ),
         source("x.txt", ModuleKind::EsModule, "export default 1;"),
         source("ein modül.ts", ModuleKind::EsModule, "export default 2;"),
-        source("日本", ModuleKind::EsModule, "#!/usr/bin/env js\nexport default 3;"),
+        source(
+            "日本",
+            ModuleKind::EsModule,
+            "#!/usr/bin/env js\nexport default 3;",
+        ),
     ];
     let isolate = bench.isolate(worker_of(&modules, &Value::Object(vec![])));
-    assert_eq!(value(&bench.call(isolate, "run", &[Value::Null])), Value::array([1, 2, 3]));
+    assert_eq!(
+        value(&bench.call(isolate, "run", &[Value::Null])),
+        Value::array([1, 2, 3])
+    );
 }
 
 #[test]
@@ -169,9 +209,18 @@ fn text_json_and_data_are_default_exports() {
 #[test]
 fn json_that_is_none_names_its_module() {
     let bench = Bench::new();
-    let report = run(&bench, &[("main.js", "import './x.json'; export default {};"), ("x.json", "{\"a\": }")]);
+    let report = run(
+        &bench,
+        &[
+            ("main.js", "import './x.json'; export default {};"),
+            ("x.json", "{\"a\": }"),
+        ],
+    );
     let text = thrown_text(&report);
-    assert!(text.starts_with("SyntaxError: The module \"x.json\" is not JSON: "), "{text}");
+    assert!(
+        text.starts_with("SyntaxError: The module \"x.json\" is not JSON: "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -201,7 +250,10 @@ fn commonjs_modules_have_module_exports_require_and_their_names() {
         "function".into(),
         5.into(),
     ]);
-    let parts = Value::object([("answer", Value::from(42)), ("file", "/lib/parts.cjs".into())]);
+    let parts = Value::object([
+        ("answer", Value::from(42)),
+        ("file", "/lib/parts.cjs".into()),
+    ]);
     let expected = Value::Array(vec![whole, Value::array(["default"]), parts, true.into()]);
     assert_eq!(eval(&bench, &modules), expected);
 }
@@ -260,11 +312,24 @@ fn a_required_es_module_is_the_one_that_is_imported() {
 fn commonjs_cycles_see_what_is_exported_so_far() {
     let bench = Bench::new();
     let modules = [
-        ("main.js", "import a from './a.cjs'; export default { run() { return a; } };"),
-        ("a.cjs", "exports.early = 1; const b = require('./b.cjs'); exports.seen = b.seen; exports.late = 2;"),
-        ("b.cjs", "const a = require('./a.cjs'); exports.seen = Object.keys(a);"),
+        (
+            "main.js",
+            "import a from './a.cjs'; export default { run() { return a; } };",
+        ),
+        (
+            "a.cjs",
+            "exports.early = 1; const b = require('./b.cjs'); exports.seen = b.seen; exports.late = 2;",
+        ),
+        (
+            "b.cjs",
+            "const a = require('./a.cjs'); exports.seen = Object.keys(a);",
+        ),
     ];
-    let expected = Value::object([("early", 1.into()), ("seen", Value::array(["early"])), ("late", 2.into())]);
+    let expected = Value::object([
+        ("early", 1.into()),
+        ("seen", Value::array(["early"])),
+        ("late", 2.into()),
+    ]);
     assert_eq!(eval(&bench, &modules), expected);
 }
 
@@ -278,8 +343,14 @@ fn an_es_module_that_is_being_evaluated_cannot_be_required() {
     };
     let main = "globalThis.evaluated = (globalThis.evaluated ?? 0) + 1; export default { run() { return globalThis.evaluated; } };";
     // From a CommonJS module that it imports, directly or not.
-    let direct = [("main.js", &*format!("import './a.cjs'; {main}")), ("a.cjs", "require('./main.js');")];
-    assert_eq!(thrown_text(&run(&bench, &direct)), refused("./main.js").replace("./", ""));
+    let direct = [
+        ("main.js", &*format!("import './a.cjs'; {main}")),
+        ("a.cjs", "require('./main.js');"),
+    ];
+    assert_eq!(
+        thrown_text(&run(&bench, &direct)),
+        refused("./main.js").replace("./", "")
+    );
     let indirect = [
         ("main.js", &*format!("import './a.cjs'; {main}")),
         ("a.cjs", "require('./b.js');"),
@@ -288,20 +359,31 @@ fn an_es_module_that_is_being_evaluated_cannot_be_required() {
     assert_eq!(thrown_text(&run(&bench, &indirect)), refused("b.js"));
     // From a function of a CommonJS module, called in module scope.
     let late = [
-        ("main.js", &*format!("import load from './a.cjs'; load(); {main}")),
+        (
+            "main.js",
+            &*format!("import load from './a.cjs'; load(); {main}"),
+        ),
         ("a.cjs", "module.exports = () => require('./b.js');"),
         ("b.js", "import './main.js'; export default 1;"),
     ];
     assert_eq!(thrown_text(&run(&bench, &late)), refused("b.js"));
     // However deep on the stack.
     let deep = [
-        ("main.js", &*format!("import load from './a.cjs'; (function go(n) {{ n > 0 ? [0].map(() => go(n - 1)) : load(); }})(100); {main}")),
+        (
+            "main.js",
+            &*format!(
+                "import load from './a.cjs'; (function go(n) {{ n > 0 ? [0].map(() => go(n - 1)) : load(); }})(100); {main}"
+            ),
+        ),
         ("a.cjs", "module.exports = () => require('./main.js');"),
     ];
     assert_eq!(thrown_text(&run(&bench, &deep)), refused("main.js"));
     // Through a dynamic import, too.
     let dynamic = [
-        ("main.js", "export default { async run() { await import('./b.js'); } };"),
+        (
+            "main.js",
+            "export default { async run() { await import('./b.js'); } };",
+        ),
         ("b.js", "import './a.cjs'; export default 1;"),
         ("a.cjs", "require('./b.js');"),
     ];
@@ -332,8 +414,14 @@ fn a_commonjs_module_that_threw_is_tried_again() {
             "main.js",
             "import load from './load.cjs'; export default { run() { return [load(), load(), load()]; } };",
         ),
-        ("load.cjs", "module.exports = () => { try { return require('./flaky.cjs'); } catch (error) { return error.message; } };"),
-        ("flaky.cjs", "globalThis.tries = (globalThis.tries ?? 0) + 1; if (globalThis.tries < 2) throw new Error('not yet'); module.exports = globalThis.tries;"),
+        (
+            "load.cjs",
+            "module.exports = () => { try { return require('./flaky.cjs'); } catch (error) { return error.message; } };",
+        ),
+        (
+            "flaky.cjs",
+            "globalThis.tries = (globalThis.tries ?? 0) + 1; if (globalThis.tries < 2) throw new Error('not yet'); module.exports = globalThis.tries;",
+        ),
     ];
     let expected = Value::Array(vec!["not yet".into(), 2.into(), 2.into()]);
     assert_eq!(eval(&bench, &modules), expected);
@@ -343,7 +431,10 @@ fn a_commonjs_module_that_threw_is_tried_again() {
 fn require_says_what_is_wrong() {
     let bench = Bench::new();
     let outcome = |body: &str, more: &[(&str, &str)]| {
-        let mut modules = vec![("main.js", "import './lib/a.cjs'; export default {};"), ("lib/a.cjs", body)];
+        let mut modules = vec![
+            ("main.js", "import './lib/a.cjs'; export default {};"),
+            ("lib/a.cjs", body),
+        ];
         modules.extend_from_slice(more);
         thrown(&run(&bench, &modules))
     };
@@ -355,23 +446,52 @@ fn require_says_what_is_wrong() {
         text("require('./nope.js')", &[]),
         "Error: No such module \"./nope.js\".\n  imported from \"lib/a.cjs\""
     );
-    assert_eq!(text("require('fs')", &[]), "Error: No such module \"fs\".\n  imported from \"lib/a.cjs\"");
-    assert_eq!(text("require(5)", &[]), "TypeError: require: the name of a module is a string, not 5.");
     assert_eq!(
-        text("require('wait.js')", &[("wait.js", "await new Promise(() => {}); export default 1;")]),
+        text("require('fs')", &[]),
+        "Error: No such module \"fs\".\n  imported from \"lib/a.cjs\""
+    );
+    assert_eq!(
+        text("require(5)", &[]),
+        "TypeError: require: the name of a module is a string, not 5."
+    );
+    assert_eq!(
+        text(
+            "require('wait.js')",
+            &[("wait.js", "await new Promise(() => {}); export default 1;")]
+        ),
         "Error: The module \"wait.js\" can't be required: it uses top-level await."
     );
-    assert_eq!(text("require('throws.js')", &[("throws.js", "throw new RangeError('boom');")]), "RangeError: boom");
-    assert_eq!(text("require('bad.js')", &[("bad.js", "let let = 1;")]).split(':').next(), Some("SyntaxError"));
-    assert_eq!(text("require('./b.cjs')", &[("lib/b.cjs", "throw null;")]), "Error: null");
+    assert_eq!(
+        text(
+            "require('throws.js')",
+            &[("throws.js", "throw new RangeError('boom');")]
+        ),
+        "RangeError: boom"
+    );
+    assert_eq!(
+        text("require('bad.js')", &[("bad.js", "let let = 1;")])
+            .split(':')
+            .next(),
+        Some("SyntaxError")
+    );
+    assert_eq!(
+        text("require('./b.cjs')", &[("lib/b.cjs", "throw null;")]),
+        "Error: null"
+    );
     // The place is in the module that did it.
     let error = outcome("const x = 1;\n  require('./nope.js');", &[]);
-    assert_eq!((error.module.as_str(), error.line, error.column), ("lib/a.cjs", 2, 3));
+    assert_eq!(
+        (error.module.as_str(), error.line, error.column),
+        ("lib/a.cjs", 2, 3)
+    );
 }
 
 /// The resolver's vectors, which the loader's crate holds.
 fn specifiers() -> Vec<(String, String, Option<String>)> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../loader/tests/specifiers.json");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../loader/tests/specifiers.json"
+    );
     let text = std::fs::read_to_string(path).unwrap();
     let vectors = coracle_value::from_json(&text, &coracle_value::Bounds::default()).unwrap();
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -379,7 +499,11 @@ fn specifiers() -> Vec<(String, String, Option<String>)> {
     for (_, group) in vectors.get("rows").unwrap().as_object().unwrap() {
         for row in group.as_array().unwrap() {
             let cell = |index: usize| row.index(index).unwrap();
-            rows.push((text(cell(0)).unwrap(), text(cell(1)).unwrap(), text(cell(2))));
+            rows.push((
+                text(cell(0)).unwrap(),
+                text(cell(1)).unwrap(),
+                text(cell(2)),
+            ));
         }
     }
     assert!(rows.len() > 30);
@@ -418,13 +542,39 @@ fn specifiers_mean_what_the_loader_says_they_mean() {
 fn what_is_not_there_has_one_error_whatever_it_is_called() {
     let bench = Bench::new();
     for specifier in [
-        "nope.js", "./nope.js", "../x", "/x", "file:///etc/passwd", "http://h/x.js", "https://h/x.js", "node:fs", "fs",
-        "data:text/javascript,export default 1", "cloudflare:sockets", "coracle:prelude", "std", "os", "bjson", "", ".",
-        "..", "a\\b", "日本", "%2e%2e/x", "main.js?x", "main.js#x",
+        "nope.js",
+        "./nope.js",
+        "../x",
+        "/x",
+        "file:///etc/passwd",
+        "http://h/x.js",
+        "https://h/x.js",
+        "node:fs",
+        "fs",
+        "data:text/javascript,export default 1",
+        "cloudflare:sockets",
+        "coracle:prelude",
+        "std",
+        "os",
+        "bjson",
+        "",
+        ".",
+        "..",
+        "a\\b",
+        "日本",
+        "%2e%2e/x",
+        "main.js?x",
+        "main.js#x",
     ] {
         let quoted = coracle_value::to_json(&Value::from(specifier)).unwrap();
         let message = format!("No such module \"{specifier}\".\n  imported from \"lib/main.js\"");
-        let statically = run(&bench, &[("lib/main.js", &format!("import {quoted}; export default {{}};"))]);
+        let statically = run(
+            &bench,
+            &[(
+                "lib/main.js",
+                &format!("import {quoted}; export default {{}};"),
+            )],
+        );
         let error = thrown(&statically);
         assert_eq!((error.name.as_str(), &error.message), ("Error", &message));
         assert!(error.during_load);
@@ -454,9 +604,18 @@ fn a_missing_module_names_who_asked_for_it() {
 fn a_specifier_that_is_no_text_is_refused_like_any_other() {
     let bench = Bench::new();
     for (specifier, text) in [
-        ("'\\ud800'", "Error: No such module \"\u{fffd}\u{fffd}\u{fffd}\".\n  imported from \"main.js\""),
-        ("undefined", "Error: No such module \"undefined\".\n  imported from \"main.js\""),
-        ("{ toString() { throw new RangeError('no'); } }", "RangeError: no"),
+        (
+            "'\\ud800'",
+            "Error: No such module \"\u{fffd}\u{fffd}\u{fffd}\".\n  imported from \"main.js\"",
+        ),
+        (
+            "undefined",
+            "Error: No such module \"undefined\".\n  imported from \"main.js\"",
+        ),
+        (
+            "{ toString() { throw new RangeError('no'); } }",
+            "RangeError: no",
+        ),
         ("Symbol()", "TypeError: cannot convert symbol to string"),
     ] {
         let report = bench.run(&format!("await import({specifier});"));
@@ -467,10 +626,20 @@ fn a_specifier_that_is_no_text_is_refused_like_any_other() {
 #[test]
 fn a_missing_export_names_the_module() {
     let bench = Bench::new();
-    let modules = [("main.js", "import { zzz } from './a.js'; export default {};"), ("a.js", "export const a = 1;")];
+    let modules = [
+        (
+            "main.js",
+            "import { zzz } from './a.js'; export default {};",
+        ),
+        ("a.js", "export const a = 1;"),
+    ];
     let error = thrown(&run(&bench, &modules));
     assert_eq!(error.name, "SyntaxError");
-    assert!(error.message.contains("'zzz'") && error.message.contains("'a.js'"), "{}", error.message);
+    assert!(
+        error.message.contains("'zzz'") && error.message.contains("'a.js'"),
+        "{}",
+        error.message
+    );
 }
 
 #[test]
@@ -478,17 +647,43 @@ fn a_syntax_error_names_module_line_and_column() {
     let bench = Bench::new();
     for (modules, place) in [
         (&[("main.js", "let x = ;")][..], ("main.js", 1, 9)),
-        (&[("main.js", "\n\nexport default {\n  run( { }\n}")], ("main.js", 5, 1)),
-        (&[("main.js", "import './lib/a.js'; export default {};"), ("lib/a.js", "\r\nconst a = 1;\r\n  const a = 2;")], ("lib/a.js", 3, 11)),
-        (&[("main.js", "import './a.cjs'; export default {};"), ("a.cjs", "let x = ;")], ("a.cjs", 1, 9)),
-        (&[("main.js", "const é = '日本😀'; let 9;")], ("main.js", 1, 23)),
+        (
+            &[("main.js", "\n\nexport default {\n  run( { }\n}")],
+            ("main.js", 5, 1),
+        ),
+        (
+            &[
+                ("main.js", "import './lib/a.js'; export default {};"),
+                ("lib/a.js", "\r\nconst a = 1;\r\n  const a = 2;"),
+            ],
+            ("lib/a.js", 3, 11),
+        ),
+        (
+            &[
+                ("main.js", "import './a.cjs'; export default {};"),
+                ("a.cjs", "let x = ;"),
+            ],
+            ("a.cjs", 1, 9),
+        ),
+        (
+            &[("main.js", "const é = '日本😀'; let 9;")],
+            ("main.js", 1, 23),
+        ),
     ] {
         let report = run(&bench, modules);
         let error = thrown(&report);
-        assert_eq!((error.module.as_str(), error.line, error.column), place, "{modules:?}: {}", error.message);
+        assert_eq!(
+            (error.module.as_str(), error.line, error.column),
+            place,
+            "{modules:?}: {}",
+            error.message
+        );
         assert_eq!(error.name, "SyntaxError");
         assert!(error.during_load);
-        assert_eq!(error.stack, format!("    at {}:{}:{}", place.0, place.1, place.2));
+        assert_eq!(
+            error.stack,
+            format!("    at {}:{}:{}", place.0, place.1, place.2)
+        );
     }
 }
 
@@ -496,17 +691,36 @@ fn a_syntax_error_names_module_line_and_column() {
 fn source_that_nests_without_end_is_a_load_error_and_the_next_worker_runs() {
     let bench = Bench::new();
     for source in [
-        format!("export default {}1{};", "(".repeat(20_000), ")".repeat(20_000)),
-        format!("export default {}{};", "[".repeat(20_000), "]".repeat(20_000)),
+        format!(
+            "export default {}1{};",
+            "(".repeat(20_000),
+            ")".repeat(20_000)
+        ),
+        format!(
+            "export default {}{};",
+            "[".repeat(20_000),
+            "]".repeat(20_000)
+        ),
         format!("export default {}1;", "1 ? 1 : ".repeat(20_000)),
-        format!("export default {}{};", "`${".repeat(20_000), "}`".repeat(20_000)),
-        format!("export default {}1;", "-".repeat(1).repeat(1) + &"!".repeat(50_000)),
+        format!(
+            "export default {}{};",
+            "`${".repeat(20_000),
+            "}`".repeat(20_000)
+        ),
+        format!(
+            "export default {}1;",
+            "-".repeat(1).repeat(1) + &"!".repeat(50_000)
+        ),
         format!("{}{}", "{".repeat(50_000), "}".repeat(50_000)),
         format!("import {{ {} }} from 'x'", "a,".repeat(100_000)),
     ] {
         let report = run(&bench, &[("main.js", &source)]);
         let text = format!("{:?}", report.outcome);
-        assert!(text.contains("during_load: true") || text.contains("Startup"), "{}", &text[..200.min(text.len())]);
+        assert!(
+            text.contains("during_load: true") || text.contains("Startup"),
+            "{}",
+            &text[..200.min(text.len())]
+        );
     }
     assert_eq!(bench.eval("return 1;"), 1.into());
 }
@@ -520,7 +734,10 @@ fn what_a_module_throws_while_it_is_evaluated_is_the_outcome_of_the_call() {
     ];
     let report = run(&bench, &modules);
     let error = thrown(&report);
-    assert_eq!((error.name.as_str(), error.message.as_str()), ("RangeError", "boom at top"));
+    assert_eq!(
+        (error.name.as_str(), error.message.as_str()),
+        ("RangeError", "boom at top")
+    );
     assert_eq!((error.module.as_str(), error.line), ("a.js", 2));
     assert!(error.during_load);
     assert_eq!(report.logs, []);
@@ -545,18 +762,30 @@ fn a_worker_is_ready_or_says_why_not() {
 #[test]
 fn import_meta_tells_nothing() {
     let bench = Bench::new();
-    let modules = [("main.js", "export default { run() { return [Reflect.ownKeys(import.meta), Object.getPrototypeOf(import.meta)]; } };")];
-    assert_eq!(eval(&bench, &modules), Value::Array(vec![Value::Array(vec![]), Value::Null]));
+    let modules = [(
+        "main.js",
+        "export default { run() { return [Reflect.ownKeys(import.meta), Object.getPrototypeOf(import.meta)]; } };",
+    )];
+    assert_eq!(
+        eval(&bench, &modules),
+        Value::Array(vec![Value::Array(vec![]), Value::Null])
+    );
 }
 
 #[test]
 fn a_main_module_that_is_not_there_does_not_break_the_guest() {
     let bench = Bench::new();
-    let modules = [source("main.js", ModuleKind::Text, "no module"), source("other.js", ModuleKind::EsModule, "")];
+    let modules = [
+        source("main.js", ModuleKind::Text, "no module"),
+        source("other.js", ModuleKind::EsModule, ""),
+    ];
     // A main module of another kind has no entrypoints but its value.
     let isolate = bench.isolate(worker_of(&modules, &Value::Object(vec![])));
     let text = thrown_text(&bench.call(isolate, "run", &[Value::Null]));
-    assert!(text.contains("can't be an entrypoint: it is string"), "{text}");
+    assert!(
+        text.contains("can't be an entrypoint: it is string"),
+        "{text}"
+    );
     // The loader checks that the main module is one of the modules; the guest does not rely on it.
     let load = coracle_abi::Load {
         main_module: "gone.js",
@@ -570,5 +799,8 @@ fn a_main_module_that_is_not_there_does_not_break_the_guest() {
     let mut spec = worker(&[("main.js", "")]);
     spec.load = minicbor::to_vec(&load).unwrap().into();
     let isolate = bench.isolate(spec);
-    assert_eq!(thrown_text(&bench.call(isolate, "run", &[])), "Error: No such module \"gone.js\".");
+    assert_eq!(
+        thrown_text(&bench.call(isolate, "run", &[])),
+        "Error: No such module \"gone.js\"."
+    );
 }

@@ -83,32 +83,72 @@ fn written() -> Vec<(&'static str, Value)> {
         ("'a\\0b'", Value::from("a\0b")),
         ("'\\ud800'", Value::String(text(b"\xed\xa0\x80"))),
         ("'x\\udfffy'", Value::String(text(b"x\xed\xbf\xbfy"))),
-        ("'\\udc00\\ud800'", Value::String(text(b"\xed\xb0\x80\xed\xa0\x80"))),
+        (
+            "'\\udc00\\ud800'",
+            Value::String(text(b"\xed\xb0\x80\xed\xa0\x80")),
+        ),
         ("'\\ud83d' + '\\ude00'", Value::from("😀")),
         // Arrays.
         ("[]", Value::Array(vec![])),
-        ("[1, 'a', [null]]", Value::Array(vec![1.into(), "a".into(), Value::Array(vec![Value::Null])])),
+        (
+            "[1, 'a', [null]]",
+            Value::Array(vec![1.into(), "a".into(), Value::Array(vec![Value::Null])]),
+        ),
         ("[undefined]", Value::Array(vec![Value::Undefined])),
-        ("[1, , 2]", Value::Array(vec![1.into(), Value::Hole, 2.into()])),
+        (
+            "[1, , 2]",
+            Value::Array(vec![1.into(), Value::Hole, 2.into()]),
+        ),
         ("[, ]", Value::Array(vec![Value::Hole])),
-        ("new Array(3)", Value::Array(vec![Value::Hole, Value::Hole, Value::Hole])),
+        (
+            "new Array(3)",
+            Value::Array(vec![Value::Hole, Value::Hole, Value::Hole]),
+        ),
         ("Object.assign([1], { extra: 1 })", Value::array([1])),
-        ("(() => { const a = [0]; a.length = 3; a.push(2); return a })()",
-            Value::Array(vec![0.into(), Value::Hole, Value::Hole, 2.into()])),
-        ("new (class List extends Array {})(1, 2)", Value::array([1, 2])),
+        (
+            "(() => { const a = [0]; a.length = 3; a.push(2); return a })()",
+            Value::Array(vec![0.into(), Value::Hole, Value::Hole, 2.into()]),
+        ),
+        (
+            "new (class List extends Array {})(1, 2)",
+            Value::array([1, 2]),
+        ),
         // Objects.
         ("({})", Value::Object(vec![])),
-        ("({ b: 1, a: 2, 1: 3 })", Value::object([("1", 3), ("b", 1), ("a", 2)])),
+        (
+            "({ b: 1, a: 2, 1: 3 })",
+            Value::object([("1", 3), ("b", 1), ("a", 2)]),
+        ),
         ("({ ['__proto__']: 5 })", Value::object([("__proto__", 5)])),
-        ("JSON.parse('{\"__proto__\": {\"x\": 1}}')",
-            Value::object([("__proto__", Value::object([("x", 1)]))])),
-        ("({ 'é\\ud800': 1, '': 2, 'a\\0b': 3 })", Value::Object(vec![
-            (text(b"\xc3\xa9\xed\xa0\x80"), 1.into()), ("".into(), 2.into()), ("a\0b".into(), 3.into())])),
-        ("({ get computed() { return 7 } })", Value::object([("computed", 7)])),
-        ("Object.defineProperty({ seen: 1 }, 'unseen', { value: 2 })", Value::object([("seen", 1)])),
+        (
+            "JSON.parse('{\"__proto__\": {\"x\": 1}}')",
+            Value::object([("__proto__", Value::object([("x", 1)]))]),
+        ),
+        (
+            "({ 'é\\ud800': 1, '': 2, 'a\\0b': 3 })",
+            Value::Object(vec![
+                (text(b"\xc3\xa9\xed\xa0\x80"), 1.into()),
+                ("".into(), 2.into()),
+                ("a\0b".into(), 3.into()),
+            ]),
+        ),
+        (
+            "({ get computed() { return 7 } })",
+            Value::object([("computed", 7)]),
+        ),
+        (
+            "Object.defineProperty({ seen: 1 }, 'unseen', { value: 2 })",
+            Value::object([("seen", 1)]),
+        ),
         ("({ [Symbol('s')]: 1, a: 2 })", Value::object([("a", 2)])),
-        ("({ a: undefined })", Value::object([("a", Value::Undefined)])),
-        ("Object.assign(Object.create(null), { a: 1 })", Value::object([("a", 1)])),
+        (
+            "({ a: undefined })",
+            Value::object([("a", Value::Undefined)]),
+        ),
+        (
+            "Object.assign(Object.create(null), { a: 1 })",
+            Value::object([("a", 1)]),
+        ),
         ("Object.freeze({ a: 1 })", Value::object([("a", 1)])),
         // Dates and regular expressions.
         ("new Date(0)", Value::Date(0.0)),
@@ -123,36 +163,89 @@ fn written() -> Vec<(&'static str, Value)> {
         ("new RegExp('')", regexp("(?:)", "")),
         // Collections.
         ("new Map()", Value::Map(vec![])),
-        ("new Map([[1, 'a'], [{ k: 1 }, [2]], [NaN, undefined], [undefined, null]])", Value::Map(vec![
-            (1.into(), "a".into()),
-            (Value::object([("k", 1)]), Value::array([2])),
-            (f64::NAN.into(), Value::Undefined),
-            (Value::Undefined, Value::Null),
-        ])),
+        (
+            "new Map([[1, 'a'], [{ k: 1 }, [2]], [NaN, undefined], [undefined, null]])",
+            Value::Map(vec![
+                (1.into(), "a".into()),
+                (Value::object([("k", 1)]), Value::array([2])),
+                (f64::NAN.into(), Value::Undefined),
+                (Value::Undefined, Value::Null),
+            ]),
+        ),
         ("new Set()", Value::Set(vec![])),
-        ("new Set(['a', { b: 1 }, 0])",
-            Value::Set(vec!["a".into(), Value::object([("b", 1)]), 0.into()])),
-        ("new (class Registry extends Map {})([[1, 2]])", Value::Map(vec![(1.into(), 2.into())])),
+        (
+            "new Set(['a', { b: 1 }, 0])",
+            Value::Set(vec!["a".into(), Value::object([("b", 1)]), 0.into()]),
+        ),
+        (
+            "new (class Registry extends Map {})([[1, 2]])",
+            Value::Map(vec![(1.into(), 2.into())]),
+        ),
         // Bytes.
         ("new ArrayBuffer(0)", Value::ArrayBuffer(vec![])),
-        ("new Uint8Array([1, 2, 255]).buffer", Value::ArrayBuffer(vec![1, 2, 255])),
-        ("new ArrayBuffer(2, { maxByteLength: 8 })", Value::ArrayBuffer(vec![0, 0])),
+        (
+            "new Uint8Array([1, 2, 255]).buffer",
+            Value::ArrayBuffer(vec![1, 2, 255]),
+        ),
+        (
+            "new ArrayBuffer(2, { maxByteLength: 8 })",
+            Value::ArrayBuffer(vec![0, 0]),
+        ),
         ("new Uint8Array([1, 2])", Value::uint8_array([1, 2])),
         ("new Uint8Array(0)", Value::uint8_array([])),
-        ("new Uint8Array([1, 2, 3, 4]).subarray(1, 3)", Value::uint8_array([2, 3])),
-        ("new Uint8ClampedArray([300])", typed(TypedArrayKind::Uint8Clamped, &[255])),
+        (
+            "new Uint8Array([1, 2, 3, 4]).subarray(1, 3)",
+            Value::uint8_array([2, 3]),
+        ),
+        (
+            "new Uint8ClampedArray([300])",
+            typed(TypedArrayKind::Uint8Clamped, &[255]),
+        ),
         ("new Int8Array([-1])", typed(TypedArrayKind::Int8, &[255])),
-        ("new Uint16Array([258])", typed(TypedArrayKind::Uint16, &[2, 1])),
-        ("new Int16Array([-2])", typed(TypedArrayKind::Int16, &[254, 255])),
-        ("new Uint32Array([1])", typed(TypedArrayKind::Uint32, &[1, 0, 0, 0])),
-        ("new Int32Array([-1])", typed(TypedArrayKind::Int32, &[255; 4])),
-        ("new Int32Array(new ArrayBuffer(12), 4, 1)", typed(TypedArrayKind::Int32, &[0; 4])),
-        ("new BigInt64Array([-1n])", typed(TypedArrayKind::BigInt64, &[255; 8])),
-        ("new BigUint64Array([1n])", typed(TypedArrayKind::BigUint64, &[1, 0, 0, 0, 0, 0, 0, 0])),
-        ("new Float16Array([1])", typed(TypedArrayKind::Float16, &[0, 0x3c])),
-        ("new Float32Array([1])", typed(TypedArrayKind::Float32, &[0, 0, 0x80, 0x3f])),
-        ("new Float64Array([1])", typed(TypedArrayKind::Float64, &[0, 0, 0, 0, 0, 0, 0xf0, 0x3f])),
-        ("new DataView(new Uint8Array([1, 2, 3, 4]).buffer, 1, 2)", Value::DataView(vec![2, 3])),
+        (
+            "new Uint16Array([258])",
+            typed(TypedArrayKind::Uint16, &[2, 1]),
+        ),
+        (
+            "new Int16Array([-2])",
+            typed(TypedArrayKind::Int16, &[254, 255]),
+        ),
+        (
+            "new Uint32Array([1])",
+            typed(TypedArrayKind::Uint32, &[1, 0, 0, 0]),
+        ),
+        (
+            "new Int32Array([-1])",
+            typed(TypedArrayKind::Int32, &[255; 4]),
+        ),
+        (
+            "new Int32Array(new ArrayBuffer(12), 4, 1)",
+            typed(TypedArrayKind::Int32, &[0; 4]),
+        ),
+        (
+            "new BigInt64Array([-1n])",
+            typed(TypedArrayKind::BigInt64, &[255; 8]),
+        ),
+        (
+            "new BigUint64Array([1n])",
+            typed(TypedArrayKind::BigUint64, &[1, 0, 0, 0, 0, 0, 0, 0]),
+        ),
+        (
+            "new Float16Array([1])",
+            typed(TypedArrayKind::Float16, &[0, 0x3c]),
+        ),
+        (
+            "new Float32Array([1])",
+            typed(TypedArrayKind::Float32, &[0, 0, 0x80, 0x3f]),
+        ),
+        (
+            "new Float64Array([1])",
+            typed(TypedArrayKind::Float64, &[0, 0, 0, 0, 0, 0, 0xf0, 0x3f]),
+        ),
+        (
+            "new DataView(new Uint8Array([1, 2, 3, 4]).buffer, 1, 2)",
+            Value::DataView(vec![2, 3]),
+        ),
         ("new DataView(new ArrayBuffer(0))", Value::DataView(vec![])),
         // Boxed primitives.
         ("Object(1)", boxed(1)),
@@ -160,24 +253,54 @@ fn written() -> Vec<(&'static str, Value)> {
         ("Object(false)", boxed(false)),
         ("Object(3n)", boxed(bigint(false, &[3]))),
         // Identity.
-        ("(() => { const o = { n: 1 }; return [o, o] })()",
-            Value::Array(vec![shared(Value::object([("n", 1)])), Value::Reference(0)])),
-        ("(() => { const o = {}; o.self = o; return o })()",
-            shared(Value::object([("self", Value::Reference(0))]))),
-        ("(() => { const a = []; a.push(a); return a })()",
-            shared(Value::Array(vec![Value::Reference(0)]))),
-        ("(() => { const m = new Map(); m.set(m, m); return m })()",
-            shared(Value::Map(vec![(Value::Reference(0), Value::Reference(0))]))),
-        ("(() => { const s = new Set(); s.add(s); return s })()",
-            shared(Value::Set(vec![Value::Reference(0)]))),
-        ("(() => { const a = {}, b = {}; return [b, a, a, b] })()", Value::Array(vec![
-            shared(Value::Object(vec![])), shared(Value::Object(vec![])), Value::Reference(1), Value::Reference(0)])),
-        ("(() => { const d = new Date(5); return { d, again: d } })()",
-            Value::object([("d", shared(Value::Date(5.0))), ("again", Value::Reference(0))])),
-        ("(() => { const u = new Uint8Array(1); return [u, u.buffer, u] })()", Value::Array(vec![
-            shared(Value::uint8_array([0])), Value::ArrayBuffer(vec![0]), Value::Reference(0)])),
-        ("(() => { const s = Object('x'); return [s, s] })()",
-            Value::Array(vec![shared(boxed("x")), Value::Reference(0)])),
+        (
+            "(() => { const o = { n: 1 }; return [o, o] })()",
+            Value::Array(vec![shared(Value::object([("n", 1)])), Value::Reference(0)]),
+        ),
+        (
+            "(() => { const o = {}; o.self = o; return o })()",
+            shared(Value::object([("self", Value::Reference(0))])),
+        ),
+        (
+            "(() => { const a = []; a.push(a); return a })()",
+            shared(Value::Array(vec![Value::Reference(0)])),
+        ),
+        (
+            "(() => { const m = new Map(); m.set(m, m); return m })()",
+            shared(Value::Map(vec![(Value::Reference(0), Value::Reference(0))])),
+        ),
+        (
+            "(() => { const s = new Set(); s.add(s); return s })()",
+            shared(Value::Set(vec![Value::Reference(0)])),
+        ),
+        (
+            "(() => { const a = {}, b = {}; return [b, a, a, b] })()",
+            Value::Array(vec![
+                shared(Value::Object(vec![])),
+                shared(Value::Object(vec![])),
+                Value::Reference(1),
+                Value::Reference(0),
+            ]),
+        ),
+        (
+            "(() => { const d = new Date(5); return { d, again: d } })()",
+            Value::object([
+                ("d", shared(Value::Date(5.0))),
+                ("again", Value::Reference(0)),
+            ]),
+        ),
+        (
+            "(() => { const u = new Uint8Array(1); return [u, u.buffer, u] })()",
+            Value::Array(vec![
+                shared(Value::uint8_array([0])),
+                Value::ArrayBuffer(vec![0]),
+                Value::Reference(0),
+            ]),
+        ),
+        (
+            "(() => { const s = Object('x'); return [s, s] })()",
+            Value::Array(vec![shared(boxed("x")), Value::Reference(0)]),
+        ),
     ]
 }
 
@@ -208,24 +331,64 @@ fn what_comes_in_is_what_it_looks_like_to_javascript() {
     let deep = shared(Value::object([("self", Value::Reference(0))]));
     let checks: Vec<(Value, &str)> = vec![
         (Value::from(-0.0), "Object.is(arg, -0)"),
-        (Value::from(f64::from_bits(0xfff8_0000_0000_0007)), "Object.is(arg, NaN)"),
-        (Value::from(f64::from_bits(0x7ff0_0000_0000_0001)), "Object.is(arg, NaN)"),
-        (Value::from(9_007_199_254_740_993_u64), "arg === 9007199254740993n"),
-        (bigint(true, &[1, 0, 0, 0, 0, 0, 0, 0, 0]), "arg === -(2n ** 64n)"),
+        (
+            Value::from(f64::from_bits(0xfff8_0000_0000_0007)),
+            "Object.is(arg, NaN)",
+        ),
+        (
+            Value::from(f64::from_bits(0x7ff0_0000_0000_0001)),
+            "Object.is(arg, NaN)",
+        ),
+        (
+            Value::from(9_007_199_254_740_993_u64),
+            "arg === 9007199254740993n",
+        ),
+        (
+            bigint(true, &[1, 0, 0, 0, 0, 0, 0, 0, 0]),
+            "arg === -(2n ** 64n)",
+        ),
         (Value::String(text(b"\xed\xa0\x80")), "arg === '\\ud800'"),
-        (Value::from("a\0b"), "arg.length === 3 && arg.charCodeAt(1) === 0"),
-        (Value::Array(vec![1.into(), Value::Hole]), "arg.length === 2 && !(1 in arg) && Array.isArray(arg)"),
-        (Value::object([("__proto__", Value::object([("x", 1)]))]),
-            "Object.getPrototypeOf(arg) === Object.prototype && arg.x === undefined && Object.hasOwn(arg, '__proto__')"),
-        (Value::object([("a", 1), ("b", 2), ("a", 3)]), "JSON.stringify(arg) === '{\"a\":3,\"b\":2}'"),
+        (
+            Value::from("a\0b"),
+            "arg.length === 3 && arg.charCodeAt(1) === 0",
+        ),
+        (
+            Value::Array(vec![1.into(), Value::Hole]),
+            "arg.length === 2 && !(1 in arg) && Array.isArray(arg)",
+        ),
+        (
+            Value::object([("__proto__", Value::object([("x", 1)]))]),
+            "Object.getPrototypeOf(arg) === Object.prototype && arg.x === undefined && Object.hasOwn(arg, '__proto__')",
+        ),
+        (
+            Value::object([("a", 1), ("b", 2), ("a", 3)]),
+            "JSON.stringify(arg) === '{\"a\":3,\"b\":2}'",
+        ),
         (deep, "arg.self === arg"),
-        (Value::Map(vec![(1.into(), 2.into()), (1.into(), 3.into())]), "arg.size === 1 && arg.get(1) === 3"),
-        (Value::Date(f64::NAN), "arg instanceof Date && Number.isNaN(arg.getTime())"),
-        (regexp("a", "g"), "arg instanceof RegExp && arg.lastIndex === 0 && arg.global"),
-        (boxed("x"), "typeof arg === 'object' && arg instanceof String && arg.valueOf() === 'x'"),
-        (Value::DataView(vec![1]), "arg instanceof DataView && arg.getUint8(0) === 1"),
-        (typed(TypedArrayKind::Uint16, &[1, 0, 2, 0]),
-            "arg instanceof Uint16Array && arg.length === 2 && arg[1] === 2 && arg.buffer.byteLength === 4"),
+        (
+            Value::Map(vec![(1.into(), 2.into()), (1.into(), 3.into())]),
+            "arg.size === 1 && arg.get(1) === 3",
+        ),
+        (
+            Value::Date(f64::NAN),
+            "arg instanceof Date && Number.isNaN(arg.getTime())",
+        ),
+        (
+            regexp("a", "g"),
+            "arg instanceof RegExp && arg.lastIndex === 0 && arg.global",
+        ),
+        (
+            boxed("x"),
+            "typeof arg === 'object' && arg instanceof String && arg.valueOf() === 'x'",
+        ),
+        (
+            Value::DataView(vec![1]),
+            "arg instanceof DataView && arg.getUint8(0) === 1",
+        ),
+        (
+            typed(TypedArrayKind::Uint16, &[1, 0, 2, 0]),
+            "arg instanceof Uint16Array && arg.length === 2 && arg[1] === 2 && arg.buffer.byteLength === 4",
+        ),
     ];
     for (input, check) in checks {
         let report = bench.run_with(&format!("return {check};"), input.clone());
@@ -269,14 +432,50 @@ fn errors_are_errors_on_the_other_side() {
 fn an_error_that_comes_in_has_the_class_of_its_name_and_no_stack_of_ours() {
     let bench = Bench::new();
     for (input, check) in [
-        (Value::error("TypeError", "m"), "arg instanceof TypeError && arg.name === 'TypeError' && !Object.hasOwn(arg, 'name')"),
-        (Value::error("AggregateError", "m"), "arg instanceof AggregateError"),
-        (Value::error("MyError", "m"), "Object.getPrototypeOf(arg) === Error.prototype && arg.name === 'MyError'"),
-        (Value::error("constructor", "m"), "arg.name === 'constructor' && arg instanceof Error"),
-        (Value::error("Error", "m"), "arg.message === 'm' && arg.stack === '' && Object.keys(arg).length === 0"),
-        (ErrorValue { stack: Some("here".into()), ..ErrorValue::new("Error", "m") }.into(), "arg.stack === 'here'"),
-        (ErrorValue { cause: Some(Value::Undefined), ..ErrorValue::new("Error", "m") }.into(), "'cause' in arg && arg.cause === undefined"),
-        (ErrorValue { props: vec![("a".into(), 1.into())], ..ErrorValue::new("Error", "m") }.into(), "arg.a === 1 && Object.keys(arg).join() === 'a'"),
+        (
+            Value::error("TypeError", "m"),
+            "arg instanceof TypeError && arg.name === 'TypeError' && !Object.hasOwn(arg, 'name')",
+        ),
+        (
+            Value::error("AggregateError", "m"),
+            "arg instanceof AggregateError",
+        ),
+        (
+            Value::error("MyError", "m"),
+            "Object.getPrototypeOf(arg) === Error.prototype && arg.name === 'MyError'",
+        ),
+        (
+            Value::error("constructor", "m"),
+            "arg.name === 'constructor' && arg instanceof Error",
+        ),
+        (
+            Value::error("Error", "m"),
+            "arg.message === 'm' && arg.stack === '' && Object.keys(arg).length === 0",
+        ),
+        (
+            ErrorValue {
+                stack: Some("here".into()),
+                ..ErrorValue::new("Error", "m")
+            }
+            .into(),
+            "arg.stack === 'here'",
+        ),
+        (
+            ErrorValue {
+                cause: Some(Value::Undefined),
+                ..ErrorValue::new("Error", "m")
+            }
+            .into(),
+            "'cause' in arg && arg.cause === undefined",
+        ),
+        (
+            ErrorValue {
+                props: vec![("a".into(), 1.into())],
+                ..ErrorValue::new("Error", "m")
+            }
+            .into(),
+            "arg.a === 1 && Object.keys(arg).join() === 'a'",
+        ),
     ] {
         let report = bench.run_with(&format!("return {check};"), input);
         assert_eq!(value(&report), Value::Bool(true), "{check}");
@@ -308,7 +507,10 @@ fn errors_that_javascript_makes_keep_what_is_theirs() {
     assert_eq!(custom.name, "HttpError");
     assert_eq!(custom.message, "gone");
     let data = Value::object([("a", 1)]);
-    assert_eq!(custom.props, [("status".into(), 404.into()), ("data".into(), data)]);
+    assert_eq!(
+        custom.props,
+        [("status".into(), 404.into()), ("data".into(), data)]
+    );
 
     let aggregate = error("return new AggregateError([new Error('a'), 2], 'm');");
     assert_eq!(aggregate.name, "AggregateError");
@@ -322,8 +524,13 @@ fn errors_that_javascript_makes_keep_what_is_theirs() {
     assert_eq!(cloned.message, expected);
 
     // A name or message that is no string is not one.
-    let odd = error("return Object.assign(new Error('m'), { name: Symbol('n'), message: { toString() { return 'x' } } });");
-    assert_eq!((odd.name.as_str(), odd.message.as_str()), (Some("Error"), Some("")));
+    let odd = error(
+        "return Object.assign(new Error('m'), { name: Symbol('n'), message: { toString() { return 'x' } } });",
+    );
+    assert_eq!(
+        (odd.name.as_str(), odd.message.as_str()),
+        (Some("Error"), Some(""))
+    );
 }
 
 #[test]
@@ -333,7 +540,8 @@ fn what_has_no_copy_is_refused_with_the_path_to_it() {
         let report = bench.run(body);
         let text = thrown_text(&report);
         let text = text.strip_prefix("DataCloneError: ");
-        text.unwrap_or_else(|| panic!("{body}: {:?}", report.outcome)).to_owned()
+        text.unwrap_or_else(|| panic!("{body}: {:?}", report.outcome))
+            .to_owned()
     };
     assert_eq!(
         refused("return { a: [1, 2, { b: () => 1 }] };"),
@@ -352,7 +560,8 @@ fn what_has_no_copy_is_refused_with_the_path_to_it() {
         "An instance of a class could not be cloned: its methods would be lost; make a plain object of what is to be \
          sent (at result[0])."
     );
-    let of_class = "An object could not be cloned: it is of a built-in class whose state can't be copied";
+    let of_class =
+        "An object could not be cloned: it is of a built-in class whose state can't be copied";
     for source in [
         "new WeakMap()",
         "new WeakSet()",
@@ -370,15 +579,40 @@ fn what_has_no_copy_is_refused_with_the_path_to_it() {
         if source == "globalThis" {
             continue;
         }
-        assert_eq!(refused(&format!("return {{ it: {source} }};")), format!("{of_class} (at result.it)."), "{source}");
+        assert_eq!(
+            refused(&format!("return {{ it: {source} }};")),
+            format!("{of_class} (at result.it)."),
+            "{source}"
+        );
     }
-    for source in ["new Proxy({}, {})", "new Proxy([], {})", "new Proxy(() => 1, {})", "new Proxy(new Date(), {})"] {
-        let expected = "A Proxy could not be cloned: what is behind it can't be known (at result.it).";
-        assert_eq!(refused(&format!("return {{ it: {source} }};")), expected, "{source}");
+    for source in [
+        "new Proxy({}, {})",
+        "new Proxy([], {})",
+        "new Proxy(() => 1, {})",
+        "new Proxy(new Date(), {})",
+    ] {
+        let expected =
+            "A Proxy could not be cloned: what is behind it can't be known (at result.it).";
+        assert_eq!(
+            refused(&format!("return {{ it: {source} }};")),
+            expected,
+            "{source}"
+        );
     }
-    for source in ["class {}", "async () => 1", "function* () {}", "Math.max", "console.log"] {
-        let expected = "A function could not be cloned: functions can't be passed yet (at result.it).";
-        assert_eq!(refused(&format!("return {{ it: {source} }};")), expected, "{source}");
+    for source in [
+        "class {}",
+        "async () => 1",
+        "function* () {}",
+        "Math.max",
+        "console.log",
+    ] {
+        let expected =
+            "A function could not be cloned: functions can't be passed yet (at result.it).";
+        assert_eq!(
+            refused(&format!("return {{ it: {source} }};")),
+            expected,
+            "{source}"
+        );
     }
     assert_eq!(
         refused("return new Map([['k', { deep: Symbol() }]]);"),
@@ -414,23 +648,37 @@ fn getters_that_change_what_is_being_written_do_no_harm() {
     let (four, hole) = (Value::from(4), Value::Hole);
     // An array that shrinks has holes where its elements were; one that grows is as long as it was.
     let shrunk = "const a = [0, 0, 3]; Object.defineProperty(a, 0, { get() { a.length = 1; return 4; } }); return a;";
-    assert_eq!(bench.eval(shrunk), Value::Array(vec![four.clone(), hole.clone(), hole.clone()]));
-    let grown = "const a = [0]; Object.defineProperty(a, 0, { get() { a.push(1); return 4; } }); return a;";
+    assert_eq!(
+        bench.eval(shrunk),
+        Value::Array(vec![four.clone(), hole.clone(), hole.clone()])
+    );
+    let grown =
+        "const a = [0]; Object.defineProperty(a, 0, { get() { a.push(1); return 4; } }); return a;";
     assert_eq!(bench.eval(grown), Value::Array(vec![four.clone()]));
     let from_within = "const a = [{ get x() { a.length = 0; return 4; } }, 2]; return a;";
     let object = Value::object([("x", 4)]);
-    assert_eq!(bench.eval(from_within), Value::Array(vec![object, hole.clone()]));
+    assert_eq!(
+        bench.eval(from_within),
+        Value::Array(vec![object, hole.clone()])
+    );
     // All properties of an object are read before its members.
     let deleted = "const o = { get a() { delete o.b; o.c = 1; return 4; }, b: 2, d: 3 }; return o;";
     assert_eq!(bench.eval(deleted), Value::object([("a", 4), ("d", 3)]));
     let member = "const o = { a: { get x() { delete o.b; return 4; } }, b: 2 }; return o;";
-    assert_eq!(bench.eval(member), Value::object([("a", Value::object([("x", 4)])), ("b", 2.into())]));
+    assert_eq!(
+        bench.eval(member),
+        Value::object([("a", Value::object([("x", 4)])), ("b", 2.into())])
+    );
     // Collections are copied before their members are looked into.
     let map = "const m = new Map([[{ get x() { m.clear(); return 4; } }, 1], [2, 3]]); return m;";
     let key = Value::object([("x", 4)]);
-    assert_eq!(bench.eval(map), Value::Map(vec![(key, 1.into()), (2.into(), 3.into())]));
+    assert_eq!(
+        bench.eval(map),
+        Value::Map(vec![(key, 1.into()), (2.into(), 3.into())])
+    );
     // Results of getters have no other owner: their addresses must not be taken for those of others.
-    let temporary = "return Array.from({ length: 100 }, (_, i) => ({ get x() { return { i }; } }));";
+    let temporary =
+        "return Array.from({ length: 100 }, (_, i) => ({ get x() { return { i }; } }));";
     let expected = (0..100).map(|i| Value::object([("x", Value::object([("i", i)]))]));
     assert_eq!(bench.eval(temporary), Value::Array(expected.collect()));
 }
@@ -439,25 +687,61 @@ fn getters_that_change_what_is_being_written_do_no_harm() {
 fn buffers_that_are_gone_are_refused() {
     let bench = Bench::new();
     let text = |body: &str| thrown_text(&bench.run(body));
-    let detached = "DataCloneError: An ArrayBuffer could not be cloned: it is detached (at result.b).";
+    let detached =
+        "DataCloneError: An ArrayBuffer could not be cloned: it is detached (at result.b).";
     let outside = |path: &str| {
         format!(
             "DataCloneError: A view of an ArrayBuffer could not be cloned: the buffer was detached or resized, and the \
              view lies outside of it (at result.{path})."
         )
     };
-    assert_eq!(text("const b = new ArrayBuffer(8); b.transfer(); return { b };"), detached);
-    assert_eq!(text("const b = new ArrayBuffer(8); const v = new Uint8Array(b); b.transfer(); return { v };"), outside("v"));
-    assert_eq!(text("const b = new ArrayBuffer(8); const v = new DataView(b); b.transfer(); return { v };"), outside("v"));
+    assert_eq!(
+        text("const b = new ArrayBuffer(8); b.transfer(); return { b };"),
+        detached
+    );
+    assert_eq!(
+        text(
+            "const b = new ArrayBuffer(8); const v = new Uint8Array(b); b.transfer(); return { v };"
+        ),
+        outside("v")
+    );
+    assert_eq!(
+        text(
+            "const b = new ArrayBuffer(8); const v = new DataView(b); b.transfer(); return { v };"
+        ),
+        outside("v")
+    );
     let resizable = "const b = new ArrayBuffer(8, { maxByteLength: 16 });";
-    assert_eq!(text(&format!("{resizable} const v = new Uint8Array(b, 4, 4); b.resize(5); return {{ v }};")), outside("v"));
-    assert_eq!(text(&format!("{resizable} const v = new DataView(b, 4, 4); b.resize(5); return {{ v }};")), outside("v"));
+    assert_eq!(
+        text(&format!(
+            "{resizable} const v = new Uint8Array(b, 4, 4); b.resize(5); return {{ v }};"
+        )),
+        outside("v")
+    );
+    assert_eq!(
+        text(&format!(
+            "{resizable} const v = new DataView(b, 4, 4); b.resize(5); return {{ v }};"
+        )),
+        outside("v")
+    );
     // Detached by a getter, when its size has been seen.
-    assert_eq!(text("const b = new ArrayBuffer(8); return { a: { get x() { b.transfer(); return 1; } }, b };"), detached);
+    assert_eq!(
+        text(
+            "const b = new ArrayBuffer(8); return { a: { get x() { b.transfer(); return 1; } }, b };"
+        ),
+        detached
+    );
     // A view that tracks its buffer's length is as long as it is when it is written.
-    let tracking = format!("{resizable} const v = new Uint8Array(b, 4); return {{ get a() {{ b.resize(5); return 1; }}, v }};");
-    assert_eq!(bench.eval(&tracking), Value::object([("a", 1.into()), ("v", Value::uint8_array([0]))]));
-    let resized = format!("{resizable} const v = new Uint8Array(b); b.resize(16); v[15] = 1; return v.length;");
+    let tracking = format!(
+        "{resizable} const v = new Uint8Array(b, 4); return {{ get a() {{ b.resize(5); return 1; }}, v }};"
+    );
+    assert_eq!(
+        bench.eval(&tracking),
+        Value::object([("a", 1.into()), ("v", Value::uint8_array([0]))])
+    );
+    let resized = format!(
+        "{resizable} const v = new Uint8Array(b); b.resize(16); v[15] = 1; return v.length;"
+    );
     assert_eq!(bench.eval(&resized), 16.into());
 }
 
@@ -495,8 +779,14 @@ fn no_code_of_the_workers_runs_while_a_value_is_built() {
         ..ErrorValue::new("MyError", "m")
     };
     let input = shared(Value::object([
-        ("a", Value::Array(vec![1.into(), Value::Hole, shared(Value::array([1]))])),
-        ("0", Value::Map(vec![(1.into(), Value::Set(vec![1.into()]))])),
+        (
+            "a",
+            Value::Array(vec![1.into(), Value::Hole, shared(Value::array([1]))]),
+        ),
+        (
+            "0",
+            Value::Map(vec![(1.into(), Value::Set(vec![1.into()]))]),
+        ),
         ("self", Value::Reference(0)),
         ("e", error.into()),
         ("r", regexp("a", "g")),
@@ -536,12 +826,23 @@ fn json_goes_in_and_out_as_text() {
         bench.report(bench.send(isolate, call))
     };
     for text in [
-        "null", "true", "1.5", "-0.5", "\"x\\ny\"", "\"\\ud800\"", "[]", "{}", "[1,{\"a\":[null]}]",
+        "null",
+        "true",
+        "1.5",
+        "-0.5",
+        "\"x\\ny\"",
+        "\"\\ud800\"",
+        "[]",
+        "{}",
+        "[1,{\"a\":[null]}]",
         "{\"__proto__\":1,\"a\":\"日本😀\"}",
     ] {
         assert_eq!(json(&call("echo", &format!("[{text}]"))), text);
     }
-    assert_eq!(call("nothing", "[0]").outcome, Outcome::Value(Bytes::UNDEFINED));
+    assert_eq!(
+        call("nothing", "[0]").outcome,
+        Outcome::Value(Bytes::UNDEFINED)
+    );
     assert_eq!(json(&call("inside", "[0]")), "{\"c\":[null,null]}");
     assert_eq!(json(&call("date", "[0]")), "\"1970-01-01T00:00:00.000Z\"");
     assert_eq!(json(&call("custom", "[0]")), "{\"x\":\"é\\ud800\"}");
@@ -550,13 +851,26 @@ fn json_goes_in_and_out_as_text() {
     assert!(thrown_text(&call("circle", "[0]")).starts_with("TypeError: "));
     assert_eq!(thrown_text(&call("throwing", "[0]")), "RangeError: no");
     for (args, text) in [
-        ("[1", "TypeError: the arguments can't be decoded: the JSON text is malformed: "),
-        ("", "TypeError: the arguments can't be decoded: the JSON text is malformed: "),
-        ("[1] x", "TypeError: the arguments can't be decoded: the JSON text is malformed: "),
+        (
+            "[1",
+            "TypeError: the arguments can't be decoded: the JSON text is malformed: ",
+        ),
+        (
+            "",
+            "TypeError: the arguments can't be decoded: the JSON text is malformed: ",
+        ),
+        (
+            "[1] x",
+            "TypeError: the arguments can't be decoded: the JSON text is malformed: ",
+        ),
         ("{}", "TypeError: the arguments of a call must be an array"),
     ] {
         let report = call("echo", args);
-        assert!(thrown_text(&report).starts_with(text), "{args}: {:?}", report.outcome);
+        assert!(
+            thrown_text(&report).starts_with(text),
+            "{args}: {:?}",
+            report.outcome
+        );
     }
     let mut invalid = bench.call_of("echo", &[]);
     invalid.args = Bytes {
@@ -564,7 +878,11 @@ fn json_goes_in_and_out_as_text() {
         bytes: b"[\"\xff\"]".to_vec(),
     };
     let report = bench.report(bench.send(isolate, invalid));
-    assert!(thrown_text(&report).contains("the JSON text is not UTF-8"), "{:?}", report.outcome);
+    assert!(
+        thrown_text(&report).contains("the JSON text is not UTF-8"),
+        "{:?}",
+        report.outcome
+    );
 }
 
 fn nested(depth: usize) -> Value {
@@ -583,12 +901,20 @@ fn nesting_is_allowed_up_to_the_limit_and_not_one_level_further() {
     let echo = |depth: usize| bench.call(isolate, "run", &[nested(depth)]);
     assert_eq!(value(&echo(511)), nested(511));
     assert!(is_too_deep(&echo(512)));
-    assert_eq!(value(&echo(1)), nested(1), "the isolate serves on: no code has run");
+    assert_eq!(
+        value(&echo(1)),
+        nested(1),
+        "the isolate serves on: no code has run"
+    );
     for kind in ["array", "object", "map", "error"] {
         // A result that is too deep ends the isolate, because code has run.
         let nest = |depth: u32| {
             let isolate = bench.isolate(worker(&[("main.js", NEST)]));
-            bench.call(isolate, "run", &[Value::Array(vec![kind.into(), depth.into()])])
+            bench.call(
+                isolate,
+                "run",
+                &[Value::Array(vec![kind.into(), depth.into()])],
+            )
         };
         let report = nest(512);
         assert!(decode(bytes(&report), &Bounds::default()).is_ok(), "{kind}");
@@ -612,12 +938,18 @@ const NEST: &str = "export default {
 #[test]
 fn json_is_as_deep_as_any_value_may_be() {
     let bench = Bench::new();
-    let isolate = bench.isolate(worker(&[("main.js", "export default {
+    let isolate = bench.isolate(worker(&[(
+        "main.js",
+        "export default {
         run(value) { return value; },
-        nest(depth) { let it = []; for (let i = 1; i < depth; i++) it = [it]; return it; } };")]));
+        nest(depth) { let it = []; for (let i = 1; i < depth; i++) it = [it]; return it; } };",
+    )]));
     let call = |method: &str, args: String| {
         let mut call = bench.call_of(method, &[]);
-        call.args = Bytes { form: Form::Json, bytes: args.into() };
+        call.args = Bytes {
+            form: Form::Json,
+            bytes: args.into(),
+        };
         call.result_form = Form::Json;
         bench.report(bench.send(isolate, call))
     };
@@ -625,7 +957,10 @@ fn json_is_as_deep_as_any_value_may_be() {
     assert_eq!(json(&call("run", brackets(512))), brackets(511));
     assert!(is_too_deep(&call("run", brackets(513))));
     assert!(is_too_deep(&call("run", "[".repeat(1_000_000))));
-    assert_eq!(json(&call("run", format!("[\"{}\"]", "[".repeat(1000)))), format!("\"{}\"", "[".repeat(1000)));
+    assert_eq!(
+        json(&call("run", format!("[\"{}\"]", "[".repeat(1000)))),
+        format!("\"{}\"", "[".repeat(1000))
+    );
     assert_eq!(json(&call("nest", "[512]".into())), brackets(512));
     assert!(is_too_deep(&call("nest", "[513]".into())));
 }
@@ -650,7 +985,11 @@ fn structured_clone_copies_as_the_border_does() {
         "(() => { let d = []; for (let i = 0; i < 5000; i++) d = [d]; try { structuredClone(d) } catch (e) { return e instanceof RangeError } })()",
         "(() => { let n = 0; const o = { get x() { return n++ < 3 ? structuredClone(o) : 5 } }; return structuredClone(o).x.x.x.x === 5 })()",
     ] {
-        assert_eq!(bench.eval(&format!("return {check};")), Value::Bool(true), "{check}");
+        assert_eq!(
+            bench.eval(&format!("return {check};")),
+            Value::Bool(true),
+            "{check}"
+        );
     }
 }
 
@@ -680,7 +1019,10 @@ fn a_result_that_is_too_large_is_refused_before_it_takes_memory() {
 /// Calls an echo with raw bytes for its arguments.
 fn raw(bench: &Bench, isolate: u64, bytes: Vec<u8>) -> Report {
     let mut call = bench.call_of("run", &[]);
-    call.args = Bytes { form: Form::Cbor, bytes };
+    call.args = Bytes {
+        form: Form::Cbor,
+        bytes,
+    };
     bench.report(bench.send(isolate, call))
 }
 
@@ -692,23 +1034,55 @@ fn bytes_that_are_no_value_are_a_type_error_and_the_isolate_serves_on() {
         (&b"\x81"[..], "input ends at byte 1 before the value does"),
         (b"", "input ends at byte 0 before the value does"),
         (b"\x81\x01\x01", "more bytes follow the value at byte 2"),
-        (b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff\x01", "input ends at byte 10 before the value does"),
-        (b"\x9a\xff\xff\xff\xff\x01", "input ends at byte 6 before the value does"),
-        (b"\x81\x5b\x7f\xff\xff\xff\xff\xff\xff\xff", "input ends at byte 10 before the value does"),
-        (b"\x81\xbb\x7f\xff\xff\xff\xff\xff\xff\xff", "input ends at byte 10 before the value does"),
-        (b"\x81\xd8\x1d\x00", "reference to shared object 0 at byte 1, of which 0 have begun"),
-        (b"\x81\xd9\x9c\x40\x00", "external 0 at byte 1 is not in the table of 0"),
+        (
+            b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            "input ends at byte 10 before the value does",
+        ),
+        (
+            b"\x9a\xff\xff\xff\xff\x01",
+            "input ends at byte 6 before the value does",
+        ),
+        (
+            b"\x81\x5b\x7f\xff\xff\xff\xff\xff\xff\xff",
+            "input ends at byte 10 before the value does",
+        ),
+        (
+            b"\x81\xbb\x7f\xff\xff\xff\xff\xff\xff\xff",
+            "input ends at byte 10 before the value does",
+        ),
+        (
+            b"\x81\xd8\x1d\x00",
+            "reference to shared object 0 at byte 1, of which 0 have begun",
+        ),
+        (
+            b"\x81\xd9\x9c\x40\x00",
+            "external 0 at byte 1 is not in the table of 0",
+        ),
         (b"\x81\xa1\x01\x02", "key at byte 2 is not a string"),
         (b"\x81\x61\xff", "invalid text at byte 1"),
-        (b"\x81\xd9\x9c\x42\xf7", "content of tag 40002 at byte 4 is not null"),
+        (
+            b"\x81\xd9\x9c\x42\xf7",
+            "content of tag 40002 at byte 4 is not null",
+        ),
     ] {
         let report = raw(&bench, isolate, bytes.to_vec());
-        assert_eq!(thrown_text(&report), format!("TypeError: the arguments can't be decoded: {text}"), "{bytes:02x?}");
+        assert_eq!(
+            thrown_text(&report),
+            format!("TypeError: the arguments can't be decoded: {text}"),
+            "{bytes:02x?}"
+        );
     }
     let report = raw(&bench, isolate, encode(&Value::object([("a", 1)])));
-    assert_eq!(thrown_text(&report), "TypeError: the arguments of a call must be an array");
+    assert_eq!(
+        thrown_text(&report),
+        "TypeError: the arguments of a call must be an array"
+    );
     let report = raw(&bench, isolate, encode(&Value::array([regexp("(", "")])));
-    assert!(thrown_text(&report).starts_with("SyntaxError: "), "{:?}", report.outcome);
+    assert!(
+        thrown_text(&report).starts_with("SyntaxError: "),
+        "{:?}",
+        report.outcome
+    );
     assert_eq!(value(&bench.call(isolate, "run", &[1.into()])), 1.into());
 }
 
@@ -721,8 +1095,19 @@ fn specimen() -> Value {
         ..ErrorValue::new("TypeError", "m")
     };
     Value::Array(vec![shared(Value::object([
-        ("array", shared(Value::Array(vec![1.into(), Value::Hole, Value::Reference(1), 2.5.into()]))),
-        ("map", Value::Map(vec![("k".into(), Value::Set(vec![bigint(true, &[9; 12])]))])),
+        (
+            "array",
+            shared(Value::Array(vec![
+                1.into(),
+                Value::Hole,
+                Value::Reference(1),
+                2.5.into(),
+            ])),
+        ),
+        (
+            "map",
+            Value::Map(vec![("k".into(), Value::Set(vec![bigint(true, &[9; 12])]))]),
+        ),
         ("error", error.into()),
         ("regexp", regexp("a+", "gi")),
         ("date", Value::Date(1e12)),

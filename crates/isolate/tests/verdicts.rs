@@ -1,9 +1,9 @@
 //! Code that has to be stopped, and how: whatever it catches, the verdict is the true one; whatever it recurses into, it
 //! can catch; whatever it waits for in vain, it is told at once.
 
-mod support;
 #[path = "support/lab.rs"]
 mod lab;
+mod support;
 
 use coracle_isolate::{CallAccess, Outcome, Report, VerdictKind};
 use coracle_value::Value;
@@ -467,7 +467,10 @@ fn a_call_that_is_cancelled_before_its_turn_has_not_started() {
     lab.cancel(isolate, first);
     lab.cancel(isolate, 999);
     lab.cancel(999, 999);
-    assert_eq!(value(&lab.call(isolate, "run", Value::from(3))), Value::from(3));
+    assert_eq!(
+        value(&lab.call(isolate, "run", Value::from(3))),
+        Value::from(3)
+    );
 }
 
 #[test]
@@ -564,10 +567,7 @@ fn ending_an_isolate_reports_nothing_and_what_comes_later_is_lost() {
         lab.send(999, lab.call_of("wait", Value::Null)),
     ] {
         let lost = verdict(&lab.report_now(call));
-        assert_eq!(
-            (lost.kind, lost.started),
-            (VerdictKind::IsolateLost, false)
-        );
+        assert_eq!((lost.kind, lost.started), (VerdictKind::IsolateLost, false));
         assert!(!lab.is_reusable_after(call));
     }
     // Ending what is gone changes nothing.

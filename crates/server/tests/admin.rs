@@ -54,6 +54,7 @@ impl Probe for FakeServer {
             running: 2,
             memory_bytes: 4096,
             panics: 0,
+            ..Stats::default()
         };
         let health = Health {
             threads: 2,

@@ -4,31 +4,15 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import vm from "node:vm";
 
 import { consoleCases, inspectCases } from "./cases.mjs";
+import { exported, newContext, source, texts } from "./context.mjs";
 import { replaceEverything } from "./hostile.mjs";
-import { standaloneScript } from "./standalone.mjs";
-
-const files = ["primordials.js", "inspect.js", "console.js"];
-const source = files.map((file) => readFileSync(new URL(`../${file}`, import.meta.url), "utf8")).join("\n");
-
-// A context with the prelude in it and `console` installed; `messages` is what was emitted.
-function newContext(emit) {
-  const context = vm.createContext();
-  const evaluate = (code) => vm.runInContext(code, context);
-  evaluate("globalThis.clock = { now: 1000 }; Date.now = () => clock.now;");
-  const prelude = evaluate(`(function (host) { "use strict"; ${source}
-    return { inspect, inspectKind, inspectView, makeConsole }; })`)(undefined);
-  const messages = [];
-  const console = prelude.makeConsole(emit ?? ((level, text) => void messages.push([level, text])));
-  Object.defineProperty(context, "console", { value: console, writable: true, configurable: true });
-  return { evaluate, prelude, messages };
-}
+import { preludeScript, standaloneScript } from "./standalone.mjs";
 
 function assertText(actual, expected, name) {
   if (expected instanceof RegExp) assert.match(actual, expected, name);
@@ -184,25 +168,40 @@ for (const fatal of [false, true]) {
       messages.length = 0;
       evaluate(`(${calls})()`);
       // One frame more, of the recording console.
-      const frames = /console\.trace/.test(calls) ? messages.map(([level, text]) => [level, text.replace(/    at console\..*\n/, "")]) : messages;
+      const frames = messages.map(([level, text]) => [level, text.replace(/^(Trace.*\n)    at console\..*\n/, "$1")]);
       assertMessages(frames, expected, `${calls}`);
       assert.deepEqual([...recorder.calls], [], `${calls}`);
     }
   });
 }
 
-test("no template literal has a substitution, which QuickJS makes a call that can be replaced", () => {
-  assert.doesNotMatch(source.replaceAll(/^ *\/\/.*$/gm, ""), /\$\{/);
+test("no file has what calls a replaceable method unseen", () => {
+  // Without comments and what is in strings.
+  const code = (text) => text.replaceAll(/^ *\/\/.*$| \/\/ .*$/gm, "").replaceAll(/"(\\.|[^"\\\n])*"|'(\\.|[^'\\\n])*'/g, '""');
+  assert.equal(texts.size, 13);
+  for (const [name, text] of texts) {
+    // QuickJS makes a call of String.prototype.concat of a template literal with a substitution.
+    assert.doesNotMatch(code(text), /\$\{/, name);
+    // Symbol.iterator.
+    assert.doesNotMatch(code(text), /\bfor (await )?\([^;)]*\bof\b/, name);
+    assert.doesNotMatch(code(text), /\.\.\.(?!(args|data)\) \{)/, name);
+    assert.doesNotMatch(code(text), /^ *(const|let) \[/m, name);
+    // Methods, other than our own and the host's.
+    if (name === "primordials.js") continue;
+    const ours = /^(host\.\w+|kind\.(read|write)|waiter\.run|site\.getFunction)\($/;
+    for (const [call] of code(text).matchAll(/[\w$\])]+\??\.[\w$]+\(/g)) assert.match(call, ours, name);
+  }
 });
 
 for (const hostile of [false, true]) {
   test(`the same in QuickJS${hostile ? ", with everything replaced" : ""}`, { skip: !process.env.CORACLE_QJS }, () => {
     const folder = mkdtempSync(join(tmpdir(), "coracle-"));
     try {
-      const script = join(folder, "cases.js");
-      writeFileSync(script, standaloneScript(source, hostile));
-      const { stdout } = spawnSync(process.env.CORACLE_QJS, [script], { encoding: "utf8" });
-      assert.match(stdout, /^\d\d\d checks, 0 failures\n$/);
+      const [prelude, cases] = ["prelude.js", "cases.js"].map((name) => join(folder, name));
+      writeFileSync(prelude, preludeScript(source, exported));
+      writeFileSync(cases, standaloneScript(hostile));
+      const { stdout, stderr } = spawnSync(process.env.CORACLE_QJS, ["--include", prelude, cases], { encoding: "utf8" });
+      assert.match(stdout + stderr, /^\d\d\d checks, 0 failures\n$/);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -1,25 +1,46 @@
-// The cases as one script for a QuickJS shell, the engine that counts: V8 hides what only QuickJS does,
-// such as to call String.prototype.concat for a template literal. run.mjs hands it to the shell that the
-// environment variable CORACLE_QJS names (it must offer `print`), and skips it where there is none.
+// The cases as two scripts for a QuickJS shell, the engine that counts: V8 hides what only QuickJS does,
+// such as to call String.prototype.concat for a template literal. run.mjs hands them to the shell that the
+// environment variable CORACLE_QJS names (it must offer `print` and `--include`), and skips it where there
+// is none.
 
 import { consoleCases, inspectCases } from "./cases.mjs";
 import { replaceEverything } from "./hostile.mjs";
 
 const literal = (expected) => (expected instanceof RegExp ? `${expected}` : JSON.stringify(expected));
 
-// The script prints what differs, then `<number> checks, <number> failures`. `hostile` replaces every
+// The first script: the prelude, in a file of its own, by whose name its stack frames are known.
+export const preludeScript = (source, exported) =>
+  `globalThis.preparePrelude = (function (host) { "use strict"; ${source}\nreturn ${exported}; });`;
+
+// The second. It prints what differs, then `<number> checks, <number> failures`. `hostile` replaces every
 // built-in first and leaves out the cases that run user code by design.
-export function standaloneScript(source, hostile) {
+export function standaloneScript(hostile) {
   const inspected = inspectCases.filter(([value]) => !hostile || !/Proxy/.test(value));
   const called = consoleCases.filter(([calls]) => !hostile || !/Proxy|%j|here/.test(calls));
   return `
 globalThis.clock = { now: 1000 };
 Date.now = () => clock.now;
-((print) => {
+((print, prepare) => {
   const { apply, ownKeys } = Reflect;
   const exec = Function.prototype.call.bind(RegExp.prototype.exec);
-  const prelude = (function (host) { "use strict"; ${source}
-    return { inspect, makeConsole }; })(undefined);
+  const host = {
+    __proto__: null, log() {}, random() {}, clone() {}, fillRandom() {},
+    // As the Rust core does, without the columns.
+    cleanStack(text) {
+      let clean = "";
+      for (let start = 0; start < text.length; ) {
+        let end = start;
+        while (end < text.length && text[end] !== "\\n") end++;
+        let line = "";
+        for (let i = start; i < end; i++) line += text[i];
+        if (exec(/prelude\.js:/, line) === null) clean += clean === "" ? line : "\\n" + line;
+        start = end + 1;
+      }
+      return clean;
+    },
+  };
+  delete globalThis.preparePrelude;
+  const prelude = prepare(host);
   let messages;
   const real = prelude.makeConsole((level, text) => { messages[messages.length++] = { __proto__: null, level, text }; });
   const clear = () => { messages = { __proto__: null, length: 0 }; };
@@ -67,6 +88,6 @@ Date.now = () => clock.now;
     }
   }
   print(checks + " checks, " + failures + " failures");
-})(print);
+})(print, preparePrelude);
 `;
 }

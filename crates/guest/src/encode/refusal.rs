@@ -53,7 +53,7 @@ fn is_identifier(text: &str) -> bool {
 }
 
 /// Throws a `DataCloneError`.
-pub(super) fn data_clone_error(ctx: &Ctx<'_>, message: &str) -> Error {
+pub(crate) fn data_clone_error(ctx: &Ctx<'_>, message: &str) -> Error {
     let error: Result<Value> = state::get()
         .hooks
         .dom_exception(ctx)

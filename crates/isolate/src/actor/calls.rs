@@ -126,7 +126,10 @@ impl Actor {
     pub(super) fn has_others(&self, invocation: u64) -> bool {
         let in_it = |(id, books): (&u64, &Invocation)| *id != invocation && !books.reported;
         self.invocations.iter().any(in_it)
-            || self.waiting_calls().iter().any(|other| *other != invocation)
+            || self
+                .waiting_calls()
+                .iter()
+                .any(|other| *other != invocation)
     }
 
     /// The invocations of the calls in the mailbox, in order.

@@ -41,8 +41,7 @@ impl Actor {
         self.served = true;
         self.send(invocation, report, true, effects);
         self.forget_operations(invocation, effects);
-        let is_running =
-            matches!(&self.guest, Guest::Running(run) if run.invocation == invocation);
+        let is_running = matches!(&self.guest, Guest::Running(run) if run.invocation == invocation);
         if !is_running {
             self.invocations.remove(&invocation);
         }

@@ -49,11 +49,15 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// On a thread for isolates: about a millisecond.
-    pub(crate) const OWN_THREAD: Self =
-        Self { slice: fuel::SLICE, turn_cpu_max: Duration::from_millis(1) };
+    pub(crate) const OWN_THREAD: Self = Self {
+        slice: fuel::SLICE,
+        turn_cpu_max: Duration::from_millis(1),
+    };
     /// On a thread that has other things to do: about a tenth of that.
-    pub(crate) const ASSISTED: Self =
-        Self { slice: fuel::SLICE_ASSISTED, turn_cpu_max: Duration::from_micros(100) };
+    pub(crate) const ASSISTED: Self = Self {
+        slice: fuel::SLICE_ASSISTED,
+        turn_cpu_max: Duration::from_micros(100),
+    };
 }
 
 /// What an actor wants done.

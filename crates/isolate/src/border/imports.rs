@@ -155,7 +155,11 @@ async fn end_slice_if_due(caller: &mut Caller<'_, State>) {
 
 fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -> Result<u64> {
     let length = length as usize;
-    charge(caller, Tariff::START, length.min(URL_BYTES_MAX))?;
+    let tariff = match kind {
+        operation::CANCEL => Tariff::CANCEL,
+        _ => Tariff::OPERATION,
+    };
+    charge(caller, tariff, length.min(URL_BYTES_MAX))?;
     match kind {
         operation::TIMER => {
             let ms = f64::from_le_bytes(number(caller, pointer, length)?);

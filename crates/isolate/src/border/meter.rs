@@ -40,11 +40,7 @@ impl Meter {
         };
         let burnt = self.level.saturating_sub(left);
         // A slice or more since the fuel was set: the Wasm code has yielded by itself, the last time at a whole slice.
-        let carried = if burnt >= self.slice {
-            0
-        } else {
-            self.carried
-        };
+        let carried = if burnt >= self.slice { 0 } else { self.carried };
         let position = carried + burnt % self.slice + price;
         let slice_over = position >= self.slice;
         *self = Self {

@@ -10,7 +10,7 @@ mod outbox;
 pub(crate) use imports::{linker, snapshot_linker};
 pub(crate) use outbox::{Finished, Outbox, Started, lock};
 
-use crate::{fuel, message::VerdictKind, pool_memory::PoolMemory, sandbox::MEMORY_BYTES_CEILING};
+use crate::{fuel, message::VerdictKind, pool_memory::PoolMemory, sandbox::{MEMORY_BYTES_CEILING, TABLE_ELEMENTS_MAX}};
 use coracle_loader::Limits;
 use meter::Meter;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -179,10 +179,22 @@ impl ResourceLimiter for State {
     fn table_growing(
         &mut self,
         _current: usize,
-        _desired: usize,
-        _maximum: Option<usize>,
+        desired: usize,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // Within what the pool allows; nothing asks for it yet.
+        let limit = maximum
+            .unwrap_or(TABLE_ELEMENTS_MAX)
+            .min(TABLE_ELEMENTS_MAX);
+        // Nothing of ours asks for it yet; who asks for too much has broken out of the engine.
+        if desired > limit {
+            return Err(wasmtime::Error::msg(format!(
+                "the guest asked for a table of {desired} elements"
+            )));
+        }
         Ok(true)
+    }
+
+    fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(error)
     }
 }

@@ -127,10 +127,7 @@ impl<'a> Cache<'a> {
     /// Renames into place what it has written, so that nobody ever reads half of it.
     pub(super) fn write(&self, name: &str, image: &Image) -> io::Result<()> {
         static DRAFTS: AtomicU64 = AtomicU64::new(0);
-        let (process, count) = (
-            std::process::id(),
-            DRAFTS.fetch_add(1, Ordering::Relaxed),
-        );
+        let (process, count) = (std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed));
         let draft: PathBuf = self.0.join(format!("{name}.{process}-{count}.draft"));
         let _ = fs::remove_file(&draft);
         let written = fs::OpenOptions::new()

@@ -384,7 +384,11 @@ impl Queues {
 
     /// Puts an isolate back whose stack went to another one.
     pub(super) fn put_back_without_stack(&mut self, isolate: u64, actor: Box<Actor>) {
-        let turn = if actor.has_mail() { Turn::Ready } else { Turn::Idle };
+        let turn = if actor.has_mail() {
+            Turn::Ready
+        } else {
+            Turn::Idle
+        };
         self.put_back(isolate, actor, turn);
     }
 
@@ -418,10 +422,8 @@ impl Queues {
     }
 
     fn set_alarm(&mut self, isolate: u64, alarm: Alarm) {
-        let (Some(of), Some(slot)) = (
-            AlarmOf::of(&alarm.mail),
-            self.isolates.get_mut(&isolate),
-        ) else {
+        let (Some(of), Some(slot)) = (AlarmOf::of(&alarm.mail), self.isolates.get_mut(&isolate))
+        else {
             return;
         };
         self.alarm_last += 1;
@@ -454,9 +456,7 @@ impl Queues {
                 return;
             }
             let (isolate, mail) = alarm.remove();
-            if let (Some(of), Some(slot)) =
-                (AlarmOf::of(&mail), self.isolates.get_mut(&isolate))
-            {
+            if let (Some(of), Some(slot)) = (AlarmOf::of(&mail), self.isolates.get_mut(&isolate)) {
                 slot.alarms.remove(&of);
             }
             self.post(isolate, mail);

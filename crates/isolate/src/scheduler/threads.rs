@@ -128,7 +128,11 @@ impl Scheduler for Threads {
         // Only while all threads are at rest: otherwise they come to it by themselves, and soon.
         for _ in 0..ASSISTED_TURNS_MAX {
             let mut queues = self.shared.executor.lock();
-            let taken = if queues.parked == self.shared.beats.len() { queues.take_fresh() } else { None };
+            let taken = if queues.parked == self.shared.beats.len() {
+                queues.take_fresh()
+            } else {
+                None
+            };
             drop(queues);
             match taken {
                 Some(taken) => self.shared.executor.run(taken, Pace::ASSISTED),

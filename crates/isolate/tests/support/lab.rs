@@ -241,7 +241,10 @@ impl Lab {
     pub fn report(&self, invocation: u64) -> Report {
         while !self.has_report(invocation) {
             let idle = !self.step() && !self.has_report(invocation);
-            assert!(!idle || self.run_to_alarm(), "{invocation} will never be reported");
+            assert!(
+                !idle || self.run_to_alarm(),
+                "{invocation} will never be reported"
+            );
         }
         self.seen.borrow().reports[&invocation][0].clone()
     }
