@@ -337,6 +337,82 @@ fn more_isolates_than_stacks_on_threads_too() {
     assert_eq!(threads.stats().panics, 0);
 }
 
+// --- assistance ---
+
+/// Threads that have nothing to do, and sleep.
+fn sleeping(events: &Events) -> Threads {
+    let threads = threads(sandbox(8, 8), Arc::new(SystemClock::default()), 2, events);
+    std::thread::sleep(Duration::from_millis(20));
+    threads
+}
+
+#[test]
+fn who_waits_for_a_short_call_can_run_it() {
+    let events = Events::default();
+    let threads = sleeping(&events);
+    threads.send(Message::Start {
+        isolate: 1,
+        worker: worker(&[("main.js", &run("return x"))]),
+    });
+    threads.send_unheard(call(1, 1, "run"));
+    threads.assist();
+    until(|| threads.stats().calls == 0);
+    assert_eq!(value(&events.take().reports[&1]), Value::from(7));
+    // With nothing to do it does nothing.
+    threads.assist();
+}
+
+/// Whatever an assisted turn leaves is noticed by the threads, although nothing was posted to them.
+#[test]
+fn what_an_assisted_call_waits_for_comes_in_time() {
+    for body in [
+        "await new Promise((done) => setTimeout(done, 20)); return x",
+        "await fetch('https://a.example/').catch(() => {}); return x",
+        "for (let i = 0; i < 2e5; i++); return x",
+    ] {
+        let events = Events::default();
+        let threads = sleeping(&events);
+        threads.send(Message::Start {
+            isolate: 1,
+            worker: worker(&[("main.js", &run(body))]),
+        });
+        // Loads, so that the call itself is what is assisted.
+        threads.send(call(1, 1, "run"));
+        until(|| threads.stats().calls == 0);
+        std::thread::sleep(Duration::from_millis(20));
+        let start = Instant::now();
+        threads.send_unheard(call(1, 2, "run"));
+        threads.assist();
+        until(|| threads.stats().calls == 0);
+        let took = start.elapsed();
+        assert!(took < Duration::from_millis(500), "{body}: {took:?}");
+    }
+}
+
+#[test]
+fn an_assisted_turn_of_an_endless_loop_comes_back_and_its_wall_time_is_kept() {
+    let events = Events::default();
+    let threads = sleeping(&events);
+    let hurried = limits(|limits| limits.wall_ms_max = 100);
+    for (isolate, body) in [(1, "for (;;);"), (2, "await new Promise((done) => setTimeout(done, 1e6))")] {
+        threads.send(Message::Start {
+            isolate,
+            worker: worker_with(&[("main.js", &run(body))], hurried),
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        let start = Instant::now();
+        threads.send_unheard(call(isolate, isolate, "run"));
+        threads.assist();
+        assert!(start.elapsed() < Duration::from_millis(80));
+        until(|| threads.stats().calls == 0);
+        assert!(start.elapsed() < Duration::from_millis(600));
+    }
+    let seen = events.take();
+    for invocation in [1, 2] {
+        assert_eq!(verdict(&seen.reports[&invocation]).kind, VerdictKind::Wall);
+    }
+}
+
 // --- what goes wrong on our side ---
 
 /// Panics while an isolate is in its turn, on demand.

@@ -19,6 +19,7 @@ pub use coracle_capnp::*;
 #[allow(
     clippy::all,
     clippy::allow_attributes_without_reason,
+    clippy::unwrap_used,
     reason = "generated code"
 )]
 pub mod coracle_capnp {

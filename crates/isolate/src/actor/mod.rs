@@ -241,14 +241,17 @@ impl Actor {
                 let done = run.running.slice();
                 let spent = around.clock.thread_cpu().saturating_sub(before);
                 cpu += spent;
-                let (life, in_entry) = match done {
-                    None => (self.after_slice(spent, around, effects), true),
-                    Some(done) => (self.after_entry(done, spent, around, effects), false),
+                // An entry that began with short slices goes on with them, and gets as many as make a long one.
+                let whole_slice = done.is_none() && run.slice >= around.pace.slice;
+                let life = match done {
+                    None => self.after_slice(spent, around, effects),
+                    Some(done) => self.after_entry(done, spent, around, effects),
                 };
-                match life {
-                    Life::Ended => return Turn::Ended,
-                    Life::GoesOn if in_entry => return Turn::More,
-                    Life::GoesOn => {}
+                if life == Life::Ended {
+                    return Turn::Ended;
+                }
+                if whole_slice {
+                    return Turn::More;
                 }
             } else if let Some(mail) = self.mailbox.pop_front() {
                 self.act_on(mail, around, effects);

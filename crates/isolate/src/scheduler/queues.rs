@@ -39,6 +39,8 @@ pub(super) struct Queues {
     calls: usize,
     /// Threads that wait for work.
     pub(super) parked: usize,
+    /// When one of them looks around by itself, as far as that is known.
+    parked_until: Duration,
 }
 
 /// An isolate's place in a lane. It counts as long as the isolate's slot says so; an isolate may have moved on.
@@ -128,6 +130,7 @@ impl Queues {
             alarm_last: 0,
             calls: 0,
             parked: 0,
+            parked_until: Duration::MAX,
         }
     }
 
@@ -408,6 +411,30 @@ impl Queues {
             self.alarms.remove(key);
         }
         slot.open
+    }
+
+    // --- threads ---
+
+    /// A thread goes to sleep until there is work, or that time.
+    pub(super) fn park(&mut self, until: Duration) {
+        self.parked += 1;
+        self.parked_until = self.parked_until.min(until);
+    }
+
+    /// A thread is awake again.
+    pub(super) fn unpark(&mut self) {
+        self.parked -= 1;
+        self.parked_until = Duration::MAX;
+    }
+
+    /// Whether there is work for a thread that sleeps.
+    pub(super) fn wants_thread(&self) -> bool {
+        self.parked > 0 && self.queued > 0
+    }
+
+    /// Whether those who sleep would sleep through an alarm.
+    pub(super) fn would_sleep_through(&self) -> bool {
+        self.parked > 0 && self.alarm_next().is_some_and(|at| at < self.parked_until)
     }
 
     // --- alarms ---

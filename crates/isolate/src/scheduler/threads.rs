@@ -139,7 +139,11 @@ impl Scheduler for Threads {
                 None => break,
             }
         }
-        self.shared.wake_another(&self.shared.executor.lock());
+        let queues = self.shared.executor.lock();
+        // What was left over, or a time to keep that they do not know of.
+        if queues.wants_thread() || queues.would_sleep_through() {
+            self.shared.wake.notify_one();
+        }
     }
 
     fn health(&self) -> Health {
@@ -186,22 +190,22 @@ impl Shared {
                 self.wake_another(&queues);
                 return Some(taken);
             }
-            queues.parked += 1;
             let wait = queues
                 .alarm_next()
                 .map_or(PARKED_MAX, |at| at.saturating_sub(now).min(PARKED_MAX));
+            queues.park(now + wait);
             queues = self
                 .wake
                 .wait_timeout(queues, wait)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
-            queues.parked -= 1;
+            queues.unpark();
         }
     }
 
     /// Others may be asleep while there is more to do.
     fn wake_another(&self, queues: &Queues) {
-        if queues.parked > 0 && queues.queued() > 0 {
+        if queues.wants_thread() {
             self.wake.notify_one();
         }
     }
