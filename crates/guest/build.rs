@@ -1,6 +1,10 @@
 //! Joins the prelude's files into one script, in the order in which they depend on each other.
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// Each file may use what the files before it define.
 const FILES: [&str; 13] = [
@@ -35,16 +39,34 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
 
     if env::var_os("CARGO_FEATURE_JAVY").is_some() {
-        link_wasi_libc();
+        link_wasi_libc()?;
     }
     Ok(())
 }
 
-/// javy's engine does not bring the C library that it needs; `build-javy` says where the system's is.
-fn link_wasi_libc() {
-    println!("cargo:rerun-if-env-changed=CORACLE_WASI_LIBC");
-    let folder = env::var("CORACLE_WASI_LIBC")
-        .expect("the javy build takes more than a feature: run crates/guest/build-javy");
-    println!("cargo:rustc-link-search=native={folder}");
+/// javy's engine does not bring the C library that it needs: the system's is linked, with its ways out of the module
+/// closed. `build-javy` says where it is and what compiles C.
+fn link_wasi_libc() -> Result<(), Box<dyn std::error::Error>> {
+    let variable = |name: &str| {
+        println!("cargo:rerun-if-env-changed={name}");
+        env::var(name)
+            .map_err(|_| "the javy build takes more than a feature: run crates/guest/build-javy")
+    };
+    let stubs = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("c/javy-stubs.c");
+    println!("cargo:rerun-if-changed={}", stubs.display());
+    let object = PathBuf::from(env::var("OUT_DIR")?).join("javy-stubs.o");
+    let status = Command::new(variable("CC_wasm32_unknown_unknown")?)
+        .args(["--target=wasm32-unknown-unknown", "-std=c2x", "-O2", "-c"])
+        .args([stubs.as_path(), Path::new("-o"), object.as_path()])
+        .status()?;
+    if !status.success() {
+        return Err(format!("{} could not be compiled", stubs.display()).into());
+    }
+    println!("cargo:rustc-cdylib-link-arg={}", object.display());
+    println!(
+        "cargo:rustc-link-search=native={}",
+        variable("CORACLE_WASI_LIBC")?
+    );
     println!("cargo:rustc-link-lib=static=c");
+    Ok(())
 }

@@ -77,12 +77,6 @@ pub(crate) fn set_now(now_ms: f64) {
     NOW_MS.0.set(now_ms);
 }
 
-/// What the clock shows.
-#[cfg(feature = "javy")]
-pub(crate) fn now_ms() -> f64 {
-    NOW_MS.0.get()
-}
-
 /// What QuickJS calls for the time, in microseconds since the epoch. Defining it here keeps it from being an import.
 #[unsafe(no_mangle)]
 extern "C" fn __rquickjs_host_now_us() -> f64 {

@@ -23,6 +23,4 @@ mod raw;
 mod rejections;
 mod stack;
 mod state;
-#[cfg(feature = "javy")]
-mod stubs;
 mod thrown;

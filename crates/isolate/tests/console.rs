@@ -89,7 +89,10 @@ fn errors_are_written_with_their_own_frames_and_causes() {
     );
     let custom = "class HttpError extends Error { name = 'HttpError'; status = 404; } console.log(new HttpError('gone'));";
     let text = &written(&bench, custom)[0];
-    assert_eq!(text, "Log: HttpError: gone\n    at run (main.js:1:129) {\n  status: 404\n}");
+    assert_eq!(
+        text,
+        "Log: HttpError: gone\n    at run (main.js:1:129) {\n  status: 404\n}"
+    );
     let cloned = "try { structuredClone(() => 1); } catch (error) { console.log(error); }";
     let text = &written(&bench, cloned)[0];
     assert!(

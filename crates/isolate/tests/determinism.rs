@@ -1,5 +1,7 @@
 //! With a fixed seed and clock the same program costs and does the same, every time and everywhere.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
 mod support;
 
 use coracle_isolate::{Clock, Outcome, Report};

@@ -77,44 +77,45 @@ fn the_guest_exports_what_the_host_calls_its_memory_and_its_table() {
     assert!(exports.contains(&("memory".to_owned(), "memory")));
     assert!(exports.contains(&("__indirect_function_table".to_owned(), "table")));
     assert_eq!(tables, 1);
-    // Nothing else that could be called; the linker's own globals are no harm.
+    // Nothing else that could be called, but what QuickJS asks for the time.
     let others = exports
         .iter()
-        .filter(|(name, kind)| *kind == "function" && !functions.contains(&&name[..]));
-    assert_eq!(others.count(), 0, "{exports:?}");
-}
-
-/// The largest jump table of each function, with the number of instructions that jump through one.
-fn jump_tables(wasm: &[u8]) -> Vec<(u32, usize)> {
-    let mut found = Vec::new();
-    for payload in Parser::new(0).parse_all(wasm) {
-        let Payload::CodeSectionEntry(body) = payload.unwrap() else {
-            continue;
-        };
-        let (mut largest, mut count) = (0, 0);
-        for operator in body.get_operators_reader().unwrap() {
-            if let Operator::BrTable { targets } = operator.unwrap() {
-                largest = largest.max(targets.len());
-                count += usize::from(targets.len() > 200);
-            }
-        }
-        found.push((largest, count));
-    }
-    found
+        .filter(|(name, kind)| *kind == "function" && !functions.contains(&&name[..]))
+        .map(|(name, _)| &name[..]);
+    assert_eq!(others.collect::<Vec<_>>(), ["__rquickjs_host_now_us"]);
 }
 
 /// docs/decisions/0002-guest-engine.md: flags that undo a definition of rquickjs-sys' make the interpreter dispatch by
-/// computed goto. They lean on private conditions in QuickJS, so this looks at what came out.
+/// computed goto. They lean on private conditions in QuickJS, so this looks at what came out: the interpreter's one large
+/// function has a larger frame then, so that a stack holds fewer of them. Without it a function that calls itself gets
+/// 1,021 calls deep.
 #[test]
 fn the_interpreter_dispatches_by_computed_goto() {
-    let tables = jump_tables(guest().wasm());
-    let interpreters: Vec<_> = tables.iter().filter(|(largest, _)| *largest > 200).collect();
-    println!("{interpreters:?}");
     let depth = recursion_depth();
-    println!("{depth}");
+    assert!((700.0..900.0).contains(&depth), "{depth}");
+    // And it does jump through a table of opcodes.
+    let guest = guest();
+    let large = jump_table_sizes(guest.wasm()).filter(|size| *size > 200);
+    assert!(large.count() >= 1);
 }
 
-/// How deep a function that calls itself gets.
+/// The sizes of all jump tables in a module.
+fn jump_table_sizes(wasm: &[u8]) -> impl Iterator<Item = u32> {
+    Parser::new(0)
+        .parse_all(wasm)
+        .filter_map(|payload| match payload.unwrap() {
+            Payload::CodeSectionEntry(body) => Some(body.get_operators_reader().unwrap()),
+            _ => None,
+        })
+        .flat_map(|operators| operators.into_iter())
+        .filter_map(|operator| match operator.unwrap() {
+            Operator::BrTable { targets } => Some(targets.len()),
+            _ => None,
+        })
+}
+
+/// How deep a function that calls itself gets before the engine's own check of its stack, which is what keeps a trap
+/// from coming first.
 fn recursion_depth() -> f64 {
     let lab = Lab::new();
     let isolate = lab.source(

@@ -5,7 +5,7 @@ mod support;
 use coracle_isolate::{Bytes, CallAccess, Form, Outcome, Report};
 use coracle_value::{Value, encode};
 use std::sync::Arc;
-use support::{Bench, Source, thrown, thrown_text, value, worker, worker_of};
+use support::{Bench, Source, thrown, thrown_text, value, worker_of};
 
 /// A worker under test.
 struct Worker<'b> {

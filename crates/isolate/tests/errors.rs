@@ -1,5 +1,7 @@
 //! What workers throw: name, message, place and value, whatever it is that was thrown.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
 mod support;
 
 use coracle_isolate::{LogLevel, Report, Thrown};
@@ -248,8 +250,14 @@ fn errors_of_the_workers_own_classes_keep_name_and_fields() {
     // Constructors that nobody wrote, and functions that make errors.
     let made = "class A extends Error {} class B extends A {}\nconst make = () => new B('m');\nthrow make();";
     let error = thrown(&bench.run(made));
-    assert_eq!((error.module.as_str(), error.line, error.column), ("main.js", 2, 24));
-    assert_eq!(error.stack, "    at make (main.js:2:24)\n    at run (main.js:3:7)");
+    assert_eq!(
+        (error.module.as_str(), error.line, error.column),
+        ("main.js", 2, 24)
+    );
+    assert_eq!(
+        error.stack,
+        "    at make (main.js:2:24)\n    at run (main.js:3:7)"
+    );
     // A class that names itself by a getter.
     let error = thrown(&bench.run("throw new (class extends Error { get name() { return 'Getter' } get message() { return 'gotten' } })();"));
     assert_eq!(

@@ -1,5 +1,7 @@
 //! What a worker finds around it: the globals, what they do, and what they keep from it.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
 mod support;
 
 use coracle_isolate::{Clock, Outcome, Report};
