@@ -25,7 +25,7 @@ impl Client {
             }
         };
         stream.set_nodelay(true)?;
-        let network = coracle_transport::network(stream.compat(), Side::Client, 64 << 20);
+        let network = coracle_transport::client_network(stream.compat(), 64 << 20);
         let mut system = RpcSystem::new(Box::new(network), None);
         let gate: gate::Client = system.bootstrap(Side::Server);
         tokio::task::spawn_local(system);

@@ -164,7 +164,7 @@ async fn serve_stream<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let network = coracle_transport::network(stream, Side::Client, MESSAGE_BYTES_MAX);
+    let network = coracle_transport::client_network(stream, MESSAGE_BYTES_MAX);
     let mut system = RpcSystem::new(Box::new(network), None);
     let gate: gate::Client = system.bootstrap(Side::Server);
     let disconnector = system.get_disconnector();

@@ -90,22 +90,6 @@ function makeContext(props) {
   };
 }
 
-// A call under way. Its prototype ends the chain, so that nothing of the worker's is asked for what it has or has not;
-// that costs less than an object made without a prototype.
-class Call {
-  constructor(path, isGet, args, props, reply) {
-    this.path = path;
-    this.isGet = isGet;
-    this.args = args;
-    this.reply = reply;
-    this.context = makeContext(props);
-    this.isClass = false;
-    this.receiver = undefined;
-    this.depth = 1; // names of the path that have been followed
-  }
-}
-ObjectSetPrototypeOf(Call.prototype, null);
-
 // Of instances callers see what their classes define: never what is on the instance itself, which would show private
 // state that was only forgotten to be made private, and nothing of `base` or Object.prototype.
 function visibleOfInstance(instance, name, base) {
@@ -134,17 +118,15 @@ function visible(value, name) {
 
 // `reply` is [invocation, isJson, bytesMax, depthMax].
 function invoke(namespace, entrypoint, path, isGet, args, props, reply) {
-  const call = new Call(path, isGet, args, props, reply);
   try {
-    advance(call, begin(call, namespace, entrypoint));
+    begin(namespace, entrypoint, path, isGet, args, props, reply);
   } catch (error) {
-    fail(call, error);
+    fail(reply, error);
   }
 }
 
-// The value under the first name of the path.
-function begin(call, namespace, entrypoint) {
-  const { path, context } = call;
+// Follows the first name of the path, which has rules of its own.
+function begin(namespace, entrypoint, path, isGet, args, props, reply) {
   const exported = findEntrypoint(namespace, entrypoint);
   if (path.length === 0) {
     throw new TypeErrorConstructor('The entrypoint "' + entrypoint + '" is not a function: name the method to call.');
@@ -154,55 +136,70 @@ function begin(call, namespace, entrypoint) {
   }
   const name = path[0];
   if (reservedMethods[name] === true) throw reserved(name);
-  if (typeof exported === "function") {
-    call.isClass = true;
-    call.receiver = ReflectConstruct(exported, listOfTwo(context, env));
-    return visibleOfInstance(call.receiver, name, WorkerEntrypointPrototype);
+  const context = makeContext(props);
+  const isClass = typeof exported === "function";
+  const receiver = isClass ? ReflectConstruct(exported, [context, env]) : exported;
+  const value = isClass ? visibleOfInstance(receiver, name, WorkerEntrypointPrototype) : visibleOfExport(receiver, name);
+  if (path.length > 1) {
+    const call = { __proto__: null, path, isGet, args, reply, depth: 1 };
+    settle(value, follow, failCall, call);
+  } else if (isGet) {
+    settle(value, finish, fail, reply);
+  } else if (isClass) {
+    settle(apply(value, receiver, args, path), finish, fail, reply);
+  } else {
+    settle(applyHandler(value, receiver, args, context, name), finish, fail, reply);
   }
-  call.receiver = exported;
+}
+
+function visibleOfExport(exported, name) {
   if (inherits(exported, RpcTargetPrototype)) return visible(exported, name);
   if (!ObjectHasOwn(exported, name)) throw notImplemented(name);
   return exported[name];
 }
 
-// `value` is what the path means as far as it has been followed.
-function advance(call, value) {
-  if (call.depth < call.path.length) return settle(value, step, fail, call);
-  settle(call.isGet ? value : apply(call, value), finish, fail, call);
-}
-
-function step(call, receiver) {
+// Follows the next name of the path, from what the names before it have led to.
+function follow(call, receiver) {
+  const { path, isGet, args, reply, depth } = call;
   try {
-    call.receiver = receiver;
-    const value = visible(receiver, call.path[call.depth]);
-    call.depth++;
-    advance(call, value);
+    const value = visible(receiver, path[depth]);
+    call.depth = depth + 1;
+    if (depth + 1 < path.length) {
+      settle(value, follow, failCall, call);
+    } else {
+      settle(isGet ? value : apply(value, receiver, args, path), finish, fail, reply);
+    }
   } catch (error) {
-    fail(call, error);
+    fail(reply, error);
   }
 }
 
-function apply(call, value) {
-  const { path, args, receiver } = call;
+// (The lists of arguments are made of what is written down, so they have all their elements, and inherit none.)
+function apply(value, receiver, args, path) {
   if (typeof value !== "function") {
     throw new TypeErrorConstructor('"' + ArrayPrototypeJoin(path, ".") + '" is not a function.');
   }
-  if (call.isClass || path.length > 1) return ReflectApply(value, receiver, args);
-  if (ownData(value, "length") > 3) throw tooManyParameters(path[0]);
-  if (args.length !== 1) throw wrongArity(path[0]);
-  const handlerArguments = newList();
-  handlerArguments[0] = args[0];
-  handlerArguments[1] = env;
-  handlerArguments[2] = call.context;
-  return ReflectApply(value, receiver, handlerArguments);
+  return ReflectApply(value, receiver, args);
 }
 
-function finish({ reply }, value) {
+function applyHandler(value, receiver, args, context, name) {
+  if (typeof value === "function") {
+    if (ownData(value, "length") > 3) throw tooManyParameters(name);
+    if (args.length !== 1) throw wrongArity(name);
+  }
+  return apply(value, receiver, [args[0], env, context], [name]);
+}
+
+function finish(reply, value) {
   host.finish(reply[0], reply[1], reply[2], reply[3], value);
 }
 
-function fail({ reply }, error) {
+function fail(reply, error) {
   host.finishThrown(reply[0], error);
+}
+
+function failCall({ reply }, error) {
+  fail(reply, error);
 }
 
 const hooks = {

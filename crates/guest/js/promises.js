@@ -22,7 +22,9 @@ async function awaitAndCall(value, onValue, onError, state) {
 }
 
 function settle(value, onValue, onError, state) {
-  if (ownData(PromisePrototype, "constructor") !== PromiseConstructor && isPlainPromise(value)) {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) {
+    onValue(state, value);
+  } else if (isPatched() && isPlainPromise(value)) {
     const isDefined = ReflectDefineProperty(value, "constructor", {
       __proto__: null,
       value: PromiseConstructor,
@@ -30,9 +32,19 @@ function settle(value, onValue, onError, state) {
     });
     awaitAndCall(value, onValue, onError, state);
     if (isDefined) ReflectDeleteProperty(value, "constructor");
-    return;
+  } else {
+    awaitAndCall(value, onValue, onError, state);
   }
-  awaitAndCall(value, onValue, onError, state);
+}
+
+// Whether a worker has changed what promises answer for their constructor. A getter that it put there runs, and learns
+// nothing by that.
+function isPatched() {
+  try {
+    return PromisePrototype.constructor !== PromiseConstructor;
+  } catch {
+    return true;
+  }
 }
 
 function isPlainPromise(value) {

@@ -17,6 +17,7 @@ mod export;
 mod finish;
 mod host;
 mod json;
+mod lines;
 mod modules;
 mod prelude;
 mod raw;

@@ -8,6 +8,7 @@ use crate::{
     common_js::{self, Graph},
     engine::js::{Ctx, Error, Exception, Persistent, Result, Value, qjs},
     json,
+    lines::Lines,
     raw::{self, Source},
     state,
 };
@@ -37,6 +38,7 @@ pub(crate) struct Body {
 pub(crate) struct ModuleTable {
     bodies: BTreeMap<Rc<str>, Body>,
     values: BTreeMap<Rc<str>, Kept>,
+    lines: BTreeMap<Rc<str>, Lines>,
     /// The exports of the ES modules that have been required.
     pub(crate) namespaces: BTreeMap<Rc<str>, Kept>,
     pub(crate) graph: Graph,
@@ -49,6 +51,7 @@ impl ModuleTable {
         Self {
             bodies: BTreeMap::new(),
             values: BTreeMap::new(),
+            lines: BTreeMap::new(),
             namespaces: BTreeMap::new(),
             graph: Graph::new(),
         }
@@ -80,29 +83,10 @@ pub(crate) fn utf16_column(module: &str, line: u32, column: u32) -> u32 {
     let Some(body) = body(module) else {
         return column;
     };
-    let text = source_line(&body.bytes, line).unwrap_or_default();
-    let end = text.len().min(column.saturating_sub(1) as usize);
-    let before = &text[..end];
-    if before.is_ascii() {
-        return column;
-    }
-    1 + String::from_utf8_lossy(before).encode_utf16().count() as u32
-}
-
-/// A line of a source, from 1, as the engine counts them.
-fn source_line(source: &[u8], line: u32) -> Option<&[u8]> {
-    const SEPARATORS: [&[u8]; 5] = [b"\r\n", b"\n", b"\r", b"\xe2\x80\xa8", b"\xe2\x80\xa9"];
-    let mut rest = source;
-    for _ in 1..line {
-        let (at, separator) = (0..rest.len()).find_map(|at| {
-            let found = SEPARATORS
-                .iter()
-                .find(|separator| rest[at..].starts_with(separator));
-            found.map(|separator| (at, separator))
-        })?;
-        rest = &rest[at + separator.len()..];
-    }
-    Some(rest)
+    let table = &mut *state::modules().borrow_mut();
+    let lines = table.lines.entry(Rc::from(module));
+    let lines = lines.or_insert_with(|| Lines::of(&body.bytes));
+    lines.utf16_column(&body.bytes, line, column)
 }
 
 /// The name that `specifier` means in `importer`: relative to its folder, from the root, or as it stands.

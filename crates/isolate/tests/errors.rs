@@ -95,6 +95,28 @@ fn columns_are_counted_in_utf_16_units_from_one() {
 }
 
 #[test]
+fn a_place_in_a_large_module_costs_no_more_than_one_look_at_it() {
+    let bench = Bench::new();
+    // One line of a megabyte, not all of it ASCII.
+    let filler = "/* é and more of what minifiers leave, which is not much */".repeat(17_000);
+    let source = format!(
+        "{filler} const throwHere = () => {{ null.x; }}; export default {{ run() {{ for (let i = 0; i < 20; i++) try {{ throwHere(); }} catch (error) {{ error.stack; }} throwHere(); }} }};"
+    );
+    let report = run(&bench, &[("main.js", &source)]);
+    let error = thrown(&report);
+    let column = source.find("null.x").unwrap();
+    assert_eq!(
+        (error.line, error.column as usize),
+        (1, source[..column].encode_utf16().count() + 1)
+    );
+    assert!(
+        report.usage.fuel_run < 500_000_000,
+        "{}",
+        report.usage.fuel_run
+    );
+}
+
+#[test]
 fn a_commonjs_module_has_the_lines_and_columns_of_its_source() {
     let bench = Bench::new();
     let place_of = |cjs: &str| {
@@ -468,6 +490,23 @@ fn what_nobody_catches_is_on_the_console() {
          Promise.reject(2).catch(() => {}); try { await Promise.reject(3); } catch {} await Promise.allSettled([Promise.reject(4)]);",
     );
     assert_eq!(logs(&quiet), [] as [&str; 0]);
+
+    let imported = [
+        (
+            "main.js",
+            "export default { async run() { import('./a.js'); import('./nope.js'); await null; } };",
+        ),
+        ("a.js", "throw new RangeError('top');"),
+    ];
+    let report = run(&bench, &imported);
+    assert_eq!(report.logs.len(), 2, "{:?}", logs(&report));
+    assert!(
+        logs(&report)[0].starts_with(
+            "Error: Uncaught (in promise) RangeError: top\n    at <anonymous> (a.js:1:"
+        ),
+        "{:?}",
+        logs(&report)
+    );
 
     let several = bench.run("Promise.reject('a'); Promise.reject(new Proxy({}, { ownKeys() { throw 1; } })); new Promise(() => { throw null; });");
     assert_eq!(

@@ -183,6 +183,7 @@ fn the_engines_own_globals_and_other_runtimes_are_not_there() {
         "Worker",
         "XMLHttpRequest",
         "gc",
+        "Intl",
         "navigator",
         "importScripts",
         "load",
@@ -203,6 +204,106 @@ fn the_engines_own_globals_and_other_runtimes_are_not_there() {
         ),
         "function".into()
     );
+}
+
+#[test]
+fn inputs_that_broke_engines_get_the_languages_answer_here() {
+    let bench = Bench::new();
+    for (body, expected) in [
+        // E03: a comparator that resizes what is being sorted.
+        (
+            "const b = new ArrayBuffer(64, { maxByteLength: 128 }), u = new Uint8Array(b); u.sort((x, y) => { b.resize(4); return x - y; }); return u.length;",
+            "4",
+        ),
+        (
+            "const b = new ArrayBuffer(64, { maxByteLength: 128 }), u = new Uint8Array(b); u.fill({ valueOf() { b.resize(0); return 1; } }); return u.length;",
+            "0",
+        ),
+        (
+            "const u = new Uint8Array(8); u.set({ length: 8, get 0() { u.buffer.transfer(); return 1; } }); return u.length;",
+            "0",
+        ),
+        // E05: flags decide what is a pattern.
+        (
+            "try { new RegExp('[', 'v'); } catch (error) { return error.name; }",
+            "'SyntaxError'",
+        ),
+        (
+            "try { new RegExp('(?<a>.)'.repeat(100000)); } catch (error) { return error.name; }",
+            "'SyntaxError'",
+        ),
+        // E07: holes stay holes.
+        (
+            "const a = [0]; a.length = 245; a.push(2); return [a.length, 100 in a, a[245]];",
+            "[ 246, false, 2 ]",
+        ),
+        // E09: symbols in weak collections and cycles through registries.
+        (
+            "const m = new WeakMap(), s = Symbol('s'); m.set(s, m); const r = new FinalizationRegistry(() => {}); const o = { r, m }; r.register(o, o, m); return m.get(s) === m;",
+            "true",
+        ),
+        // E11: what a trap may say.
+        (
+            "try { Reflect.ownKeys(new Proxy({}, { ownKeys: () => 1 })); } catch (error) { return error.name; }",
+            "'TypeError'",
+        ),
+        (
+            "try { Object.keys(new Proxy(Object.freeze({ a: 1 }), { ownKeys: () => [] })); } catch (error) { return error.name; }",
+            "'TypeError'",
+        ),
+        (
+            "try { new Proxy(Object.freeze({ a: 1 }), { get: () => 2 }).a; } catch (error) { return error.name; }",
+            "'TypeError'",
+        ),
+        // E13 and E15: dates and numbers know no locale.
+        (
+            "return [Date.parse('1065873600'), new Date(0).getTimezoneOffset()];",
+            "[ NaN, 0 ]",
+        ),
+        (
+            "return typeof (1234.5).toLocaleString('de-DE');",
+            "'string'",
+        ),
+        // X07: prototypes are the worker's own affair.
+        (
+            "Object.setPrototypeOf(Promise.resolve(1), null); ({}).__proto__ = null; return 1;",
+            "1",
+        ),
+        (
+            "const p = Promise.resolve(7); Object.setPrototypeOf(p, null); return await p;",
+            "7",
+        ),
+        // Large and odd, but finite.
+        (
+            "return [...'ab'].length + Array.from({ length: 1e5 }).length;",
+            "100002",
+        ),
+        (
+            "return 'x'.repeat(1 << 20).replace(/x/g, 'yy').length;",
+            "2097152",
+        ),
+        (
+            "try { new Array(-1); } catch (error) { return error.name; }",
+            "'RangeError'",
+        ),
+        (
+            "try { 'x'.repeat(2 ** 30); } catch (error) { return error.name; }",
+            "'RangeError'",
+        ),
+        (
+            "try { new ArrayBuffer(2 ** 53); } catch (error) { return error.name; }",
+            "'RangeError'",
+        ),
+    ] {
+        let report = bench.run(&format!("console.log(await (async () => {{ {body} }})());"));
+        let shown = expected.trim_matches('\'');
+        assert_eq!(
+            logs(&report),
+            [format!("Log: {shown}")],
+            "{body}: {:?}",
+            report.outcome
+        );
+    }
 }
 
 #[test]

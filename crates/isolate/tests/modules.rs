@@ -688,6 +688,36 @@ fn a_syntax_error_names_module_line_and_column() {
 }
 
 #[test]
+fn bytes_that_are_no_source_are_a_syntax_error() {
+    let bench = Bench::new();
+    // The engine's bytecode, a Wasm module, text that is not UTF-8: E26.
+    for body in [
+        &b"\x18\x03\x0amain.js\x00\x00"[..],
+        b"\0asm\x01\0\0\0",
+        b"export default 1; \xff\xfe",
+        b"\0",
+        b"let x = '\xed\xa0\x80'; \xc3",
+    ] {
+        let modules = [Source {
+            name: "main.js",
+            kind: ModuleKind::EsModule,
+            body,
+        }];
+        let isolate = bench.isolate(worker_of(&modules, &Value::Object(vec![])));
+        let error = thrown(&bench.call(isolate, "run", &[Value::Null]));
+        assert_eq!(
+            (
+                error.name.as_str(),
+                error.module.as_str(),
+                error.during_load
+            ),
+            ("SyntaxError", "main.js", true),
+            "{body:02x?}"
+        );
+    }
+}
+
+#[test]
 fn source_that_nests_without_end_is_a_load_error_and_the_next_worker_runs() {
     let bench = Bench::new();
     for source in [

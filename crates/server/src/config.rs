@@ -30,6 +30,11 @@ pub struct ServerConfig {
     pub connections_max: usize,
     /// Bytes of one message from a client. Default: 64 MiB, which the default limits on code and arguments fit in.
     pub message_bytes_max: u64,
+    /// Bytes that a connection may make the server hold: code, arguments under way, results that were not read or not
+    /// let go of. What would add to more is refused. Default: 256 MiB.
+    pub connection_bytes_max: u64,
+    /// The same for all connections together. Default: 20 % of what the process may use.
+    pub connections_bytes_max: u64,
     /// How long a connection may stay without a login. Default: 10 s.
     pub login_deadline: Duration,
     /// How long readiness is false before new work is refused, so that balancers notice. Default: 5 s.
@@ -64,6 +69,8 @@ impl ServerConfig {
             rpc_threads: machine.cores.div_ceil(4),
             connections_max: 1_000,
             message_bytes_max: 64 << 20,
+            connection_bytes_max: 256 << 20,
+            connections_bytes_max: machine.memory_bytes / 5,
             login_deadline: Duration::from_secs(10),
             drain_delay: Duration::from_secs(5),
             drain_grace: Duration::from_secs(30),

@@ -9,6 +9,7 @@ use crate::{
     service::Service,
 };
 use coracle_schema::Address;
+use coracle_transport::{Bounds, Everyone, Holdings};
 use std::{
     fs, io,
     net::SocketAddr,
@@ -34,7 +35,8 @@ use tokio_util::compat::TokioAsyncReadCompatExt;
 pub(crate) struct Serving {
     pub(crate) service: Arc<Service>,
     pub(crate) tokens: Arc<Tokens>,
-    pub(crate) message_bytes_max: u64,
+    pub(crate) bounds: Bounds,
+    pub(crate) everyone: Arc<Everyone>,
     pub(crate) login_deadline: Duration,
     pub(crate) connections_max: usize,
 }
@@ -233,7 +235,7 @@ async fn serve_one(incoming: Incoming, serving: Serving) -> io::Result<()> {
         service: serving.service,
         tokens: serving.tokens,
         peer,
-        message_bytes_max: serving.message_bytes_max,
+        holdings: Holdings::new(serving.bounds, &serving.everyone),
         login_deadline: serving.login_deadline,
     };
     match incoming {

@@ -12,6 +12,7 @@ use coracle_isolate::{
     SandboxError, Scheduler, Stats, SystemClock, Threads, ThreadsConfig, WASMTIME_VERSION,
 };
 use coracle_schema::Address;
+use coracle_transport::{Bounds, Everyone};
 use std::{
     io,
     net::SocketAddr,
@@ -26,6 +27,9 @@ use tokio::io::DuplexStream;
 /// Niceness of the threads that run isolates: those that serve the network come first.
 const ISOLATE_NICENESS: i32 = 5;
 
+/// Questions that every connection may leave unfinished, however few calls it may have.
+const QUESTIONS_MIN: usize = 10_000;
+
 /// A running server. Dropping it ends everything at once; [`Server::drain`] lets calls finish first.
 pub struct Server {
     service: Arc<Service>,
@@ -34,6 +38,7 @@ pub struct Server {
     listeners: Option<Listeners>,
     admin: Option<Admin>,
     condition: Arc<Condition>,
+    everyone: Arc<Everyone>,
     drain_delay: Duration,
     drain_grace: Duration,
 }
@@ -83,10 +88,24 @@ impl Server {
         let threads = Arc::new(start_isolates(&config, &service)?);
         service.attach(Arc::clone(&threads) as Arc<dyn Scheduler>);
 
+        // Twice what may be in flight: those, and those that were answered and not finished.
+        let questions = usize::try_from(
+            config
+                .core
+                .calls_in_flight_per_session_max
+                .saturating_mul(2),
+        )
+        .unwrap_or(usize::MAX);
+        let everyone = Everyone::new(config.connections_bytes_max);
         let serving = Serving {
             service: Arc::clone(&service),
             tokens: Arc::new(config.tokens),
-            message_bytes_max: config.message_bytes_max,
+            bounds: Bounds {
+                message_bytes_max: config.message_bytes_max,
+                connection_bytes_max: config.connection_bytes_max,
+                questions_max: QUESTIONS_MIN.max(questions),
+            },
+            everyone: Arc::clone(&everyone),
             login_deadline: config.login_deadline,
             connections_max: config.connections_max,
         };
@@ -125,6 +144,7 @@ impl Server {
             listeners,
             admin,
             condition,
+            everyone,
             drain_delay: config.drain_delay,
             drain_grace: config.drain_grace,
         })
@@ -155,6 +175,12 @@ impl Server {
     #[must_use]
     pub fn service(&self) -> &Arc<Service> {
         &self.service
+    }
+
+    /// Bytes that connections make the server hold at this moment: code, arguments, results that wait for them.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.everyone.bytes()
     }
 
     /// Figures of the isolates.

@@ -152,6 +152,14 @@ struct CapacityArgs {
     #[arg(long, value_name = "N", env = "CORACLE_MESSAGE_BYTES_MAX", value_parser = value_parser!(u64).range(1..))]
     message_bytes_max: Option<u64>,
 
+    /// Bytes that a connection may make the server hold: code, arguments, results that it does not take [default: 256 MiB]
+    #[arg(long, value_name = "N", env = "CORACLE_CONNECTION_BYTES_MAX", value_parser = value_parser!(u64).range(1..))]
+    connection_bytes_max: Option<u64>,
+
+    /// The same for all connections together [default: 20 % of what there is]
+    #[arg(long, value_name = "N", env = "CORACLE_CONNECTIONS_BYTES_MAX", value_parser = value_parser!(u64).range(1..))]
+    connections_bytes_max: Option<u64>,
+
     /// How long a connection may stay without a login, in milliseconds [default: 10000]
     #[arg(long, value_name = "N", env = "CORACLE_LOGIN_DEADLINE_MS", value_parser = value_parser!(u64).range(1..))]
     login_deadline_ms: Option<u64>,
@@ -298,6 +306,11 @@ impl CapacityArgs {
             self.connections_max.map(|count| count as usize),
         );
         set(&mut config.message_bytes_max, self.message_bytes_max);
+        set(&mut config.connection_bytes_max, self.connection_bytes_max);
+        set(
+            &mut config.connections_bytes_max,
+            self.connections_bytes_max,
+        );
         set(
             &mut config.login_deadline,
             self.login_deadline_ms.map(Duration::from_millis),

@@ -147,7 +147,7 @@ fn charge(caller: &mut Caller<'_, State>, tariff: Tariff, bytes: usize) -> Resul
 async fn end_slice_if_due(caller: &mut Caller<'_, State>) {
     let mut due = std::mem::take(&mut caller.data_mut().slice_over);
     std::future::poll_fn(|_| match std::mem::take(&mut due) {
-        true => Poll::Ready(()),
+        true => Poll::Pending,
         false => Poll::Ready(()),
     })
     .await;

@@ -12,6 +12,8 @@ use coracle_schema as schema;
 
 /// Names and path segments that one call may have.
 const PATH_LENGTH_MAX: u32 = 64;
+/// Modules that are looked at; the check of the code allows fewer, and says so in its own words.
+const MODULES_LISTED_MAX: u32 = 2 * coracle_loader::MODULES_MAX as u32;
 
 pub(super) fn text(reader: text::Reader<'_>) -> Result<String, Error> {
     Ok(reader
@@ -40,12 +42,7 @@ pub(super) fn value(reader: schema::value::Reader<'_>) -> Result<Encoded, Error>
 }
 
 pub(super) fn path(reader: capnp::text_list::Reader<'_>) -> Result<Vec<String>, Error> {
-    if reader.len() > PATH_LENGTH_MAX {
-        return Err(Error::failed(format!(
-            "the property path has {} steps, {PATH_LENGTH_MAX} are allowed",
-            reader.len()
-        )));
-    }
+    at_most("path", reader.len(), PATH_LENGTH_MAX)?;
     reader.iter().map(|step| text(step?)).collect()
 }
 
@@ -83,7 +80,26 @@ pub(super) fn limits(reader: schema::limits::Reader<'_>) -> LimitsRequest {
     request
 }
 
+/// Flags that a worker may list; there are a few dozen.
+const FLAGS_MAX: u32 = 1_000;
+
+/// A list of nothing takes no bytes, so a message may claim millions.
+fn at_most(what: &str, length: u32, length_max: u32) -> Result<(), Error> {
+    if length > length_max {
+        return Err(Error::failed(format!(
+            "{what}: {length} are listed, {length_max} are allowed"
+        )));
+    }
+    Ok(())
+}
+
 pub(super) fn worker_code(reader: schema::worker_code::Reader<'_>) -> Result<WorkerCode, Error> {
+    at_most(
+        "compatibilityFlags",
+        reader.get_compatibility_flags()?.len(),
+        FLAGS_MAX,
+    )?;
+    at_most("modules", reader.get_modules()?.len(), MODULES_LISTED_MAX)?;
     let outbound = match reader.get_outbound()?.which()? {
         schema::outbound::Policy(()) => Outbound::Policy,
         schema::outbound::None(()) => Outbound::None,

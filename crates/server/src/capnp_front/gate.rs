@@ -1,13 +1,13 @@
 //! `Gate` and `Session`: getting in, and the lifetime of a login.
 
-use super::{guarded, loader::LoaderServer};
+use super::{Connected, guarded, loader::LoaderServer};
 use crate::{
     auth::{self, Credentials, Peer, Tokens},
-    service::Service,
     session::Session,
 };
 use capnp::Error;
 use coracle_schema::{self as schema, credentials, gate, session};
+use coracle_transport::Held;
 use std::{cell::Cell, rc::Rc, sync::Arc, time::Duration};
 
 /// Logins that may fail on one connection before it is given up.
@@ -17,7 +17,7 @@ const FAILURE_DELAY: Duration = Duration::from_millis(300);
 
 /// What connections hold before they have logged in.
 pub(super) struct GateServer {
-    pub(super) service: Arc<Service>,
+    pub(super) connected: Rc<Connected>,
     pub(super) tokens: Arc<Tokens>,
     pub(super) peer: Peer,
     pub(super) standing: Rc<Standing>,
@@ -28,6 +28,8 @@ pub(super) struct GateServer {
 pub(super) struct Standing {
     logged_in: Cell<bool>,
     failures: Cell<u32>,
+    /// Logins are looked at one after the other, so that guessing in parallel is no faster.
+    turn: tokio::sync::Mutex<()>,
     pub(super) changed: tokio::sync::Notify,
 }
 
@@ -48,15 +50,18 @@ impl gate::Server for GateServer {
         mut results: gate::LoginResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
+            let service = &this.connected.service;
             let credentials = match params.get()?.get_credentials()?.which()? {
                 credentials::None(()) => Credentials::None,
                 credentials::BearerToken(token) => {
                     Credentials::BearerToken(super::convert::text(token?)?)
                 }
             };
+            drop(params);
+            let _turn = this.standing.turn.lock().await;
             let outcome = auth::login(&this.tokens, this.peer, &credentials);
-            this.service.metrics().login(outcome.is_ok());
+            service.metrics().login(outcome.is_ok());
             let tenant = match outcome {
                 Ok(tenant) => tenant,
                 Err(refusal) => {
@@ -66,17 +71,20 @@ impl gate::Server for GateServer {
                     return Err(Error::failed(refusal.to_string()));
                 }
             };
+            let (held_loader, held_session) = (this.connected.hold(0)?, this.connected.hold(0)?);
             this.standing.logged_in.set(true);
             this.standing.changed.notify_one();
-            let session = Session::open(&this.service, tenant);
+            this.connected.holdings.introduce();
+            let session = Session::open(service, tenant);
             let mut builder = results.get();
             let loader: schema::loader::Client =
-                capnp_rpc::new_client(LoaderServer::new(&this.service, &session));
+                capnp_rpc::new_client(LoaderServer::new(&this.connected, &session, held_loader));
             builder.set_loader(loader);
             let handle: session::Client = capnp_rpc::new_client(SessionServer {
-                service: Arc::clone(&this.service),
+                connected: Rc::clone(&this.connected),
                 session,
                 used: Cell::new(false),
+                _held: held_session,
             });
             builder.set_session(handle);
             Ok(())
@@ -86,10 +94,11 @@ impl gate::Server for GateServer {
 }
 
 struct SessionServer {
-    service: Arc<Service>,
+    connected: Rc<Connected>,
     session: Session,
     /// Whether the client knows that it holds this.
     used: Cell<bool>,
+    _held: Held,
 }
 
 impl session::Server for SessionServer {
@@ -99,7 +108,7 @@ impl session::Server for SessionServer {
         mut results: session::TenantResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
             this.used.set(true);
             results.get().set_name(this.session.tenant());
             Ok(())
@@ -113,7 +122,7 @@ impl session::Server for SessionServer {
         _results: session::CloseResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
             this.session.close();
             Ok(())
         })

@@ -1,34 +1,33 @@
 //! `Loader` and `Worker`.
 
-use super::{convert, guarded, refused, result_target, target::EntrypointServer};
-use crate::{
-    service::Service,
-    session::{LoadError, Session, Worker},
-};
+use super::{Connected, convert, guarded, refused, result_target, target::EntrypointServer};
+use crate::session::{LoadError, Session, Worker};
 use capnp::Error;
 use coracle_loader::WorkerCode;
 use coracle_schema::{self as schema, loader, worker};
-use std::{rc::Rc, sync::Arc};
+use coracle_transport::Held;
+use std::rc::Rc;
 
 /// Code above this size is checked off the RPC thread.
 const CHECK_INLINE_BYTES_MAX: u64 = 128 * 1024;
 
 pub(super) struct LoaderServer {
-    service: Arc<Service>,
+    connected: Rc<Connected>,
     session: Session,
+    _held: Held,
 }
 
 impl LoaderServer {
-    pub(super) fn new(service: &Arc<Service>, session: &Session) -> Self {
+    pub(super) fn new(connected: &Rc<Connected>, session: &Session, held: Held) -> Self {
         Self {
-            service: Arc::clone(service),
+            connected: Rc::clone(connected),
             session: session.clone(),
+            _held: held,
         }
     }
 
-    async fn load_code(&self, code: WorkerCode) -> Result<Worker, LoadError> {
-        let size: u64 = code.modules.iter().map(|module| module.body.bytes()).sum();
-        if size + code.env.bytes.len() as u64 <= CHECK_INLINE_BYTES_MAX {
+    async fn load_code(&self, code: WorkerCode, code_bytes: u64) -> Result<Worker, LoadError> {
+        if code_bytes <= CHECK_INLINE_BYTES_MAX {
             return self.session.load(&code);
         }
         let session = self.session.clone();
@@ -47,18 +46,24 @@ impl loader::Server for LoaderServer {
         mut results: loader::LoadResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
             let code = convert::worker_code(params.get()?.get_code()?)?;
             drop(params);
-            let worker = this.load_code(code).await.map_err(|error| match error {
-                LoadError::Refused(refusal) => refused(refusal),
-                LoadError::Code(problems) => {
-                    Error::failed(format!("the worker can't be loaded:\n{problems}"))
-                }
-            })?;
+            let code_bytes = code_bytes(&code);
+            let held = this.connected.hold(code_bytes)?;
+            let worker = this
+                .load_code(code, code_bytes)
+                .await
+                .map_err(|error| match error {
+                    LoadError::Refused(refusal) => refused(refusal),
+                    LoadError::Code(problems) => {
+                        Error::failed(format!("the worker can't be loaded:\n{problems}"))
+                    }
+                })?;
             let client: worker::Client = capnp_rpc::new_client(WorkerServer {
-                service: Arc::clone(&this.service),
+                connected: Rc::clone(&this.connected),
                 worker,
+                _held: held,
             });
             results.get().set_worker(client);
             Ok(())
@@ -67,9 +72,20 @@ impl loader::Server for LoaderServer {
     }
 }
 
+fn code_bytes(code: &WorkerCode) -> u64 {
+    let modules: u64 = code
+        .modules
+        .iter()
+        .map(|module| module.name.len() as u64 + module.body.bytes())
+        .sum();
+    modules + code.env.bytes.len() as u64
+}
+
 struct WorkerServer {
-    service: Arc<Service>,
+    connected: Rc<Connected>,
     worker: Worker,
+    /// Its code, which is kept as long as it may be called.
+    _held: Held,
 }
 
 impl worker::Server for WorkerServer {
@@ -79,16 +95,17 @@ impl worker::Server for WorkerServer {
         mut results: worker::GetEntrypointResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
             let params = params.get()?;
             let name = convert::text(params.get_name()?)?;
             let props = convert::value(params.get_props()?)?;
             let limits = convert::limits(params.get_limits()?);
+            let held = this
+                .connected
+                .hold((name.len() + props.bytes.len()) as u64)?;
             let entrypoint = this.worker.entrypoint(&name, props, &limits);
-            let client: schema::target::Client = capnp_rpc::new_client(EntrypointServer {
-                service: Arc::clone(&this.service),
-                entrypoint,
-            });
+            let client: schema::target::Client =
+                capnp_rpc::new_client(EntrypointServer::new(&this.connected, entrypoint, held));
             results.get().set_entrypoint(client);
             Ok(())
         })
@@ -101,13 +118,10 @@ impl worker::Server for WorkerServer {
         mut results: worker::ReadyResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
+            this.connected.check()?;
             let report = this.worker.ready().await.map_err(refused)?;
-            convert::write_report(&report, results.get());
-            results
-                .get()
-                .set_pipeline(result_target::client(&this.service, *report));
-            Ok(())
+            result_target::answer_report(&this.connected, *report, results.get())
         })
         .await
     }

@@ -12,10 +12,40 @@ mod transport;
 
 pub(crate) use self::transport::{ConnectionSettings, serve};
 
+use crate::service::Service;
 use capnp::Error;
 use coracle_loader::Refusal;
+use coracle_transport::{Full, Held, Holdings};
 use futures::FutureExt;
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, rc::Rc, sync::Arc};
+
+/// What everything on one connection shares.
+struct Connected {
+    service: Arc<Service>,
+    holdings: Rc<Holdings>,
+}
+
+/// What an object on offer takes besides its data: itself, and its place in the RPC layer's tables.
+const OBJECT_BYTES: u64 = 1024;
+
+impl Connected {
+    /// Counts what an object with that much data holds, for as long as it lives.
+    fn hold(&self, data_bytes: u64) -> Result<Held, Error> {
+        self.holdings
+            .hold(OBJECT_BYTES + data_bytes)
+            .map_err(|full| self.refuse(full))
+    }
+
+    /// Whether the client may be given more.
+    fn check(&self) -> Result<(), Error> {
+        self.holdings.check().map_err(|full| self.refuse(full))
+    }
+
+    fn refuse(&self, full: Full) -> Error {
+        self.service.metrics().refused(full.as_str());
+        Error::overloaded(full.to_string())
+    }
+}
 
 /// Runs a method so that a panic in it is an error of the call and of nothing else.
 async fn guarded<F>(metrics: &crate::metrics::Metrics, method: F) -> Result<(), Error>

@@ -3,24 +3,45 @@
 //! After an exception or a verdict it answers everything with the same outcome. A value is plain data: its properties
 //! can be read, there is nothing in it to call yet.
 
-use super::{convert, guarded};
-use crate::service::Service;
+use super::{Connected, convert, guarded};
 use capnp::Error;
 use coracle_isolate::{Bytes, Form, Outcome, Report, Thrown};
 use coracle_schema::{self as schema, call_results, target};
+use coracle_transport::Held;
 use coracle_value::{Bounds, Value};
-use std::{rc::Rc, sync::Arc};
+use std::rc::Rc;
 
-pub(super) fn client(service: &Arc<Service>, report: Report) -> target::Client {
-    capnp_rpc::new_client(ResultServer {
-        service: Arc::clone(service),
+/// Answers a call with its report. It is refused where a client leaves so much of what it is told unread, or holds on
+/// to so much, that there is no room for more.
+pub(super) fn answer_report(
+    connected: &Rc<Connected>,
+    report: Report,
+    mut results: call_results::Builder<'_>,
+) -> Result<(), Error> {
+    let held = connected.hold(outcome_bytes(&report.outcome))?;
+    convert::write_report(&report, results.reborrow());
+    let pipeline = ResultServer {
+        connected: Rc::clone(connected),
         outcome: report.outcome,
-    })
+        _held: held,
+    };
+    results.set_pipeline(capnp_rpc::new_client(pipeline));
+    Ok(())
+}
+
+fn outcome_bytes(outcome: &Outcome) -> u64 {
+    let bytes = match outcome {
+        Outcome::Value(bytes) => bytes.bytes.len(),
+        Outcome::Threw(thrown) => thrown.message.len() + thrown.stack.len() + thrown.value.len(),
+        Outcome::Verdict(verdict) => verdict.detail.len(),
+    };
+    bytes as u64
 }
 
 struct ResultServer {
-    service: Arc<Service>,
+    connected: Rc<Connected>,
     outcome: Outcome,
+    _held: Held,
 }
 
 impl ResultServer {
@@ -109,10 +130,9 @@ impl target::Server for ResultServer {
         mut results: target::CallResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
             let path = convert::path(params.get()?.get_path()?)?;
-            answer(&this.service, this.call_at(&path), results.get());
-            Ok(())
+            answer(&this.connected, this.call_at(&path), results.get())
         })
         .await
     }
@@ -123,24 +143,30 @@ impl target::Server for ResultServer {
         mut results: target::GetResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
             let params = params.get()?;
             let outcome = this.read_at(
                 &convert::path(params.get_path()?)?,
                 params.get_result_form()?,
             );
-            answer(&this.service, outcome, results.get());
-            Ok(())
+            answer(&this.connected, outcome, results.get())
         })
         .await
     }
 }
 
-fn answer(service: &Arc<Service>, outcome: Outcome, mut results: call_results::Builder<'_>) {
+fn answer(
+    connected: &Rc<Connected>,
+    outcome: Outcome,
+    mut results: call_results::Builder<'_>,
+) -> Result<(), Error> {
+    let held = connected.hold(outcome_bytes(&outcome))?;
     convert::write_outcome(&outcome, results.reborrow());
-    let pipeline = capnp_rpc::new_client(ResultServer {
-        service: Arc::clone(service),
+    let pipeline = ResultServer {
+        connected: Rc::clone(connected),
         outcome,
-    });
-    results.set_pipeline(pipeline);
+        _held: held,
+    };
+    results.set_pipeline(capnp_rpc::new_client(pipeline));
+    Ok(())
 }

@@ -1,14 +1,26 @@
 //! `Target` on an entrypoint.
 
-use super::{convert, guarded, refused, result_target};
-use crate::{service::Service, session::Entrypoint};
+use super::{Connected, convert, guarded, refused, result_target};
+use crate::session::Entrypoint;
 use capnp::Error;
 use coracle_schema::target;
-use std::{rc::Rc, sync::Arc};
+use coracle_transport::Held;
+use std::rc::Rc;
 
 pub(super) struct EntrypointServer {
-    pub(super) service: Arc<Service>,
-    pub(super) entrypoint: Entrypoint,
+    connected: Rc<Connected>,
+    entrypoint: Entrypoint,
+    _held: Held,
+}
+
+impl EntrypointServer {
+    pub(super) fn new(connected: &Rc<Connected>, entrypoint: Entrypoint, held: Held) -> Self {
+        Self {
+            connected: Rc::clone(connected),
+            entrypoint,
+            _held: held,
+        }
+    }
 }
 
 impl target::Server for EntrypointServer {
@@ -18,7 +30,7 @@ impl target::Server for EntrypointServer {
         mut results: target::CallResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
             let (path, args, form) = {
                 let params = params.get()?;
                 (
@@ -27,18 +39,15 @@ impl target::Server for EntrypointServer {
                     convert::form(params.get_result_form()?),
                 )
             };
-            // The message is not kept while the call runs.
+            // The message is not kept while the call runs, but its arguments are.
             drop(params);
+            let _held = this.connected.hold(args.bytes.len() as u64)?;
             let report = this
                 .entrypoint
                 .call(path, args, form)
                 .await
                 .map_err(refused)?;
-            convert::write_report(&report, results.get());
-            results
-                .get()
-                .set_pipeline(result_target::client(&this.service, *report));
-            Ok(())
+            result_target::answer_report(&this.connected, *report, results.get())
         })
         .await
     }
@@ -49,7 +58,7 @@ impl target::Server for EntrypointServer {
         mut results: target::GetResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.service.metrics(), async move {
+        guarded(self.connected.service.metrics(), async move {
             let (path, form) = {
                 let params = params.get()?;
                 (
@@ -57,12 +66,10 @@ impl target::Server for EntrypointServer {
                     convert::form(params.get_result_form()?),
                 )
             };
+            drop(params);
+            this.connected.check()?;
             let report = this.entrypoint.get(path, form).await.map_err(refused)?;
-            convert::write_report(&report, results.get());
-            results
-                .get()
-                .set_pipeline(result_target::client(&this.service, *report));
-            Ok(())
+            result_target::answer_report(&this.connected, *report, results.get())
         })
         .await
     }

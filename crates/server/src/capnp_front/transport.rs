@@ -2,23 +2,43 @@
 //!
 //! Who does not log in in time, or fails too often, is let go.
 
-use super::gate::{GateServer, Standing};
+use super::{
+    Connected,
+    gate::{GateServer, Standing},
+};
 use crate::{
     auth::{Peer, Tokens},
     service::Service,
 };
-use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side};
+use capnp_rpc::{Disconnector, RpcSystem, rpc_twoparty_capnp::Side};
 use coracle_schema::gate;
-use futures::io::{AsyncRead, AsyncWrite};
-use std::{rc::Rc, sync::Arc, time::Duration};
+use coracle_transport::{Holdings, server_network};
+use futures::{
+    FutureExt,
+    io::{AsyncRead, AsyncWrite},
+};
+use std::{panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration};
 
 /// What a connection is served with.
 pub(crate) struct ConnectionSettings {
     pub(crate) service: Arc<Service>,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) peer: Peer,
-    pub(crate) message_bytes_max: u64,
+    pub(crate) holdings: Rc<Holdings>,
     pub(crate) login_deadline: Duration,
+}
+
+/// Empties a connection's tables when it is left, for whatever reason. They refer to calls under way, which refer to the
+/// connection: without this, a connection with a call would live for ever, and its socket with it.
+struct HangUp(Option<Disconnector<Side>>);
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        if let Some(disconnector) = self.0.take() {
+            // The first poll empties the tables; nobody waits for the peer to read what it is told.
+            let _ = AssertUnwindSafe(disconnector).catch_unwind().now_or_never();
+        }
+    }
 }
 
 /// Serves one connection until it ends.
@@ -27,15 +47,23 @@ where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let standing = Rc::new(Standing::default());
-    let gate: gate::Client = capnp_rpc::new_client(GateServer {
+    let connected = Rc::new(Connected {
         service: settings.service,
+        holdings: Rc::clone(&settings.holdings),
+    });
+    let gate: gate::Client = capnp_rpc::new_client(GateServer {
+        connected: Rc::clone(&connected),
         tokens: settings.tokens,
         peer: settings.peer,
         standing: Rc::clone(&standing),
     });
-    let network = coracle_transport::network(stream, Side::Server, settings.message_bytes_max);
+    let network = server_network(stream, settings.holdings);
+    // What a peer sends must not be able to make the RPC layer panic; if it does, this connection pays for it.
     let system = RpcSystem::new(Box::new(network), Some(gate.client));
+    let disconnector = system.get_disconnector();
+    let system = AssertUnwindSafe(system).catch_unwind();
     tokio::pin!(system);
+    let _hang_up = HangUp(Some(disconnector));
 
     // Whoever does not log in in time, or fails too often, is let go.
     let deadline = tokio::time::sleep(settings.login_deadline);
@@ -44,8 +72,10 @@ where
         tokio::select! {
             biased;
             outcome = &mut system => {
-                if let Err(error) = outcome {
-                    tracing::debug!(%error, "connection ended");
+                match outcome {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::debug!(%error, "connection ended"),
+                    Err(_) => connected.service.metrics().panicked(),
                 }
                 return;
             }

@@ -16,14 +16,16 @@ pub(super) const DIRECTIONS: [&str; 2] = ["in", "out"];
 /// Why a connection was turned away.
 pub(super) const CONNECTION_REFUSALS: [&str; 3] = ["connections_max", "draining", OTHER];
 
-/// Why a call was refused: the words for `coracle_loader::Refusal`.
-pub(super) const REFUSALS: [&str; 7] = [
+/// Why a call was refused: the words for `coracle_loader::Refusal` and `coracle_transport::Full`.
+pub(super) const REFUSALS: [&str; 9] = [
     "draining",
     "session_closed",
     "calls_in_flight",
     "session_calls",
     "workers",
     "isolates",
+    "connection_bytes",
+    "connections_bytes",
     OTHER,
 ];
 

@@ -2,6 +2,7 @@ use super::{labels::*, *};
 use crate::service::refusal_name;
 use coracle_isolate::{Bytes, Log, LogLevel, Outcome, Thrown, Usage, Verdict, VerdictKind};
 use coracle_loader::{EndCause, Refusal};
+use coracle_transport::Full;
 use std::collections::BTreeSet;
 
 const METRICS_MD: &str = include_str!("../../../../docs/metrics.md");
@@ -139,7 +140,7 @@ fn a_call_that_never_reached_an_isolate_has_no_duration() {
 }
 
 #[test]
-fn every_refusal_of_the_core_has_its_reason() {
+fn every_refusal_has_its_reason() {
     let metrics = metrics();
     for refusal in [
         Refusal::Draining,
@@ -151,13 +152,19 @@ fn every_refusal_of_the_core_has_its_reason() {
     ] {
         metrics.refused(refusal_name(refusal));
     }
+    for full in [
+        Full::Connection { limit: 1 },
+        Full::Everyone { limit: 1 },
+    ] {
+        metrics.refused(full.as_str());
+    }
     for reason in REFUSALS.into_iter().filter(|reason| *reason != OTHER) {
         let series = format!("coracle_calls_refused_total{{reason=\"{reason}\"}}");
         assert_eq!(value(&metrics, &series), 1.0, "{series}");
     }
     assert_eq!(
         value(&metrics, r#"coracle_invocations_total{outcome="refused"}"#),
-        6.0
+        8.0
     );
 }
 
