@@ -34,7 +34,8 @@ lint: setup-build ## Formatting, clippy, and the rules that no compiler checks.
 	tools/check-tree
 
 unit: setup-test ## All Rust tests, the end-to-end ones among them, and the prelude's.
-	CORACLE_PROMTOOL=$$(tools/promtool) $(CARGO) test --release --workspace --locked
+	tools/promtool >/dev/null
+	$(CARGO) test --release --workspace --locked
 	node --test crates/guest/js/test/
 
 javy: setup-test ## Build the guest on javy and run the isolate's tests on it.

@@ -519,7 +519,7 @@ impl Server {
             stderr,
             line: String::new(),
         };
-        server.line = server.wait_for("");
+        server.line = server.wait_for(" listens on ");
         server
     }
 

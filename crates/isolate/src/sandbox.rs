@@ -143,7 +143,7 @@ fn operator_cost() -> OperatorCost {
         TableFill: CALL,
         TableInit: CALL,
         ElemDrop: CALL,
-        RefFunc: CALL,
+        RefFunc: 150,
         ..OperatorCost::new()
     }
 }

@@ -239,7 +239,7 @@ fn inputs_that_broke_engines_get_the_languages_answer_here() {
         ),
         // E09: symbols in weak collections and cycles through registries.
         (
-            "const m = new WeakMap(), s = Symbol('s'); m.set(s, m); const r = new FinalizationRegistry(() => {}); const o = { r, m }; r.register(o, o, m); return m.get(s) === m;",
+            "const m = new WeakMap(), s = Symbol('s'); m.set(s, m); const r = new FinalizationRegistry(() => {}); const o = { r, m }; r.register(o, m, o); return m.get(s) === m;",
             "true",
         ),
         // E11: what a trap may say.

@@ -231,7 +231,7 @@ impl Actor {
 
     /// Acts on what is in the mailbox and runs code, for about a slice.
     pub(crate) fn turn(&mut self, around: &Surroundings<'_>, effects: &mut Effects) -> Turn {
-        let mut cpu = Duration::ZERO;
+        let (mut cpu, mut burnt) = (Duration::ZERO, 0);
         loop {
             if self.act_on_urgent_mail(around, effects) == Life::Ended {
                 return Turn::Ended;
@@ -242,7 +242,8 @@ impl Actor {
                 let spent = around.clock.thread_cpu().saturating_sub(before);
                 cpu += spent;
                 // An entry that began with short slices goes on with them, and gets as many as make a long one.
-                let whole_slice = done.is_none() && run.slice >= around.pace.slice;
+                burnt += run.slice;
+                let whole_slice = done.is_none() && burnt >= around.pace.slice;
                 let life = match done {
                     None => self.after_slice(spent, around, effects),
                     Some(done) => self.after_entry(done, spent, around, effects),

@@ -78,7 +78,7 @@ pub const LIMIT_SPECS: [LimitSpec; 14] = [
         unit: "calls",
         default: 32,
         ceiling: 10_000,
-        outcome: "subrequests",
+        outcome: "none: the rest waits for answers",
         slack: "none",
         description: "Of these, how many may wait for their answers at once.",
     },
