@@ -7,6 +7,7 @@ CARGO ?= cargo
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 BINARY := $(TARGET)/release/coracle
 ISOLATE_TESTS := $(patsubst crates/isolate/tests/%.rs,--test %,$(wildcard crates/isolate/tests/*.rs))
+JAVY_DIFFERENCES := $(shell sed 's/\#.*//; s/^[a-z].*/--skip &/' crates/isolate/tests/javy-differences.txt)
 GUEST_JAVY := target/guest-javy/guest-javy.wasm
 
 .DEFAULT_GOAL := help
@@ -40,7 +41,7 @@ unit: setup-test ## All Rust tests, the end-to-end ones among them, and the prel
 
 javy: setup-test ## Build the guest on javy and run the isolate's tests on it.
 	crates/guest/build-javy --out $(GUEST_JAVY)
-	CORACLE_TEST_GUEST=$(CURDIR)/$(GUEST_JAVY) $(CARGO) test --release --workspace --locked $(ISOLATE_TESTS)
+	CORACLE_TEST_GUEST=$(CURDIR)/$(GUEST_JAVY) $(CARGO) test --release --workspace --locked $(ISOLATE_TESTS) -- $(JAVY_DIFFERENCES)
 
 deploy: setup-test ## Render and validate the Helm chart and the Dockerfile, without a cluster.
 	deploy/validate
