@@ -8,7 +8,8 @@ use capnp_rpc::rpc_capnp as rpc;
 use coracle_client::args;
 use std::time::Duration;
 use support::{
-    Gauges, Neighbour, PATIENCE, Proxy, Server, answer, client, eventually, frames, load, resident_bytes, resident_bytes_peak, value,
+    Gauges, Neighbour, PATIENCE, Proxy, Server, answer, client, eventually, frames, load,
+    resident_bytes, resident_bytes_peak, value,
     wire::{self, Outcome, Wire},
     within,
 };
@@ -37,7 +38,11 @@ async fn growth_at_rest(server: &Server, before: u64) -> u64 {
         let grown = resident_bytes(server.pid()).saturating_sub(before);
         let at_rest = grown.abs_diff(last) < MIB;
         last = grown;
-        if at_rest { Ok(grown) } else { Err(format!("it has grown to {} MiB", grown / MIB)) }
+        if at_rest {
+            Ok(grown)
+        } else {
+            Err(format!("it has grown to {} MiB", grown / MIB))
+        }
     })
     .await
 }
@@ -58,7 +63,10 @@ async fn warm_server() -> (Server, u64) {
 async fn still_serves(server: &Server) {
     assert_eq!(server.metric("coracle_panics_total").await, 0.0);
     let coracle = client(server.address()).await;
-    assert_eq!(value(answer(&load(&coracle, WORKER), "one", args![]).await).as_f64(), Some(1.0));
+    assert_eq!(
+        value(answer(&load(&coracle, WORKER), "one", args![]).await).as_f64(),
+        Some(1.0)
+    );
     drop(coracle);
     server.is_empty().await;
 }
@@ -71,12 +79,24 @@ async fn who_does_not_read_is_not_answered_without_end() {
         .run_until(async {
             let wire = Wire::connect(proxy.address()).await;
             let entrypoint = wire::entrypoint(&wire::load(&wire.loader(), WORKER));
-            within(PATIENCE, "a call", wire::outcome(wire::call(&entrypoint, "one"))).await.unwrap();
+            within(
+                PATIENCE,
+                "a call",
+                wire::outcome(wire::call(&entrypoint, "one")),
+            )
+            .await
+            .unwrap();
             proxy.hold_replies();
             let neighbour = Neighbour::of(server.address()).await;
-            let calls: Vec<_> = (0..2_000).map(|_| wire::call(&entrypoint, "much")).collect();
+            let calls: Vec<_> = (0..2_000)
+                .map(|_| wire::call(&entrypoint, "much"))
+                .collect();
             let grown = growth_at_rest(&server, before).await;
-            assert!(grown < HELD_BYTES_MAX, "the server has grown by {} MiB", grown / MIB);
+            assert!(
+                grown < HELD_BYTES_MAX,
+                "the server has grown by {} MiB",
+                grown / MIB
+            );
             neighbour.was_served().await;
 
             // It waits for the client, and has not forgotten it.
@@ -104,20 +124,36 @@ async fn who_keeps_every_result_is_refused_more_and_served_again_after_letting_g
             let entrypoint = wire::entrypoint(&wire::load(&wire.loader(), WORKER));
             let mut kept = Vec::new();
             let refusal = loop {
-                match within(PATIENCE, "an answer", wire::call(&entrypoint, "much").promise).await {
+                match within(
+                    PATIENCE,
+                    "an answer",
+                    wire::call(&entrypoint, "much").promise,
+                )
+                .await
+                {
                     Ok(response) => kept.push(response),
                     Err(error) => break error,
                 }
-                assert!(kept.len() < 1_000, "the server keeps {} results of a mebibyte", kept.len());
+                assert!(
+                    kept.len() < 1_000,
+                    "the server keeps {} results of a mebibyte",
+                    kept.len()
+                );
             };
             assert_eq!(refusal.kind, capnp::ErrorKind::Overloaded, "{refusal}");
             assert!(refusal.extra.contains("connection_bytes_max"), "{refusal}");
             assert!(kept.len() > 10, "only {} results were kept", kept.len());
             let grown = resident_bytes(server.pid()).saturating_sub(before);
-            assert!(grown < HELD_BYTES_MAX, "the server has grown by {} MiB", grown / MIB);
+            assert!(
+                grown < HELD_BYTES_MAX,
+                "the server has grown by {} MiB",
+                grown / MIB
+            );
             drop(kept);
             eventually("there is room again", async || {
-                wire::outcome(wire::call(&entrypoint, "much")).await.map_err(|error| error.to_string())
+                wire::outcome(wire::call(&entrypoint, "much"))
+                    .await
+                    .map_err(|error| error.to_string())
             })
             .await;
         })
@@ -136,9 +172,15 @@ async fn arguments_that_wait_are_not_taken_without_end() {
             let nap = wire::call(&entrypoint, "nap");
             let target = nap.pipeline.get_pipeline();
             let text = "x".repeat(4 << 20);
-            let waiting: Vec<_> = (0..300).map(|_| wire::call_with(&target, "than", &text)).collect();
+            let waiting: Vec<_> = (0..300)
+                .map(|_| wire::call_with(&target, "than", &text))
+                .collect();
             let grown = growth_at_rest(&server, before).await;
-            assert!(grown < HELD_BYTES_MAX, "the server has grown by {} MiB", grown / MIB);
+            assert!(
+                grown < HELD_BYTES_MAX,
+                "the server has grown by {} MiB",
+                grown / MIB
+            );
             drop((waiting, nap));
         })
         .await;
@@ -153,9 +195,15 @@ async fn arguments_of_running_calls_are_not_taken_without_end() {
             let wire = Wire::connect(server.address()).await;
             let entrypoint = wire::entrypoint(&wire::load(&wire.loader(), WORKER));
             let text = "x".repeat(4 << 20);
-            let calls: Vec<_> = (0..300).map(|_| wire::call_with(&entrypoint, "nap", &text)).collect();
+            let calls: Vec<_> = (0..300)
+                .map(|_| wire::call_with(&entrypoint, "nap", &text))
+                .collect();
             let grown = growth_at_rest(&server, before).await;
-            assert!(grown < HELD_BYTES_MAX, "the server has grown by {} MiB", grown / MIB);
+            assert!(
+                grown < HELD_BYTES_MAX,
+                "the server has grown by {} MiB",
+                grown / MIB
+            );
             drop(calls);
         })
         .await;
@@ -166,12 +214,15 @@ async fn arguments_of_running_calls_are_not_taken_without_end() {
 async fn questions_are_not_taken_without_end() {
     let server = Server::start();
     let mut peer = TcpStream::connect(server.address()).await.unwrap();
-    peer.write_all(&[frames::bootstrap(), frames::login(1, 0)].concat()).await.unwrap();
+    peer.write_all(&[frames::bootstrap(), frames::login(1, 0)].concat())
+        .await
+        .unwrap();
     // Each is answered and kept until it is finished, which none ever is.
     let (mut from_server, mut to_server) = peer.split();
     let ask = async {
         for question in 2..100_000_u32 {
-            let bootstrap = frames::frame(|message| message.init_bootstrap().set_question_id(question));
+            let bootstrap =
+                frames::frame(|message| message.init_bootstrap().set_question_id(question));
             if to_server.write_all(&bootstrap).await.is_err() {
                 return;
             }
@@ -180,8 +231,14 @@ async fn questions_are_not_taken_without_end() {
     };
     let mut told = Vec::new();
     let listen = async { drop(from_server.read_to_end(&mut told).await) };
-    within(PATIENCE, "the server has enough", async { tokio::join!(ask, listen) }).await;
-    assert!(String::from_utf8_lossy(&told).contains("questions_max"), "it was not told why");
+    within(PATIENCE, "the server has enough", async {
+        tokio::join!(ask, listen)
+    })
+    .await;
+    assert!(
+        String::from_utf8_lossy(&told).contains("questions_max"),
+        "it was not told why"
+    );
     drop(peer);
     still_serves(&server).await;
 }
@@ -193,13 +250,23 @@ async fn before_the_login_no_more_is_read_than_a_login_needs() {
     let mut peers = Vec::new();
     for _ in 0..40 {
         let mut peer = TcpStream::connect(server.address()).await.unwrap();
-        peer.write_all(&frames::header(&[(60 * MIB / 8) as u32])).await.unwrap();
+        peer.write_all(&frames::header(&[(60 * MIB / 8) as u32]))
+            .await
+            .unwrap();
         // As much of it as the kernel takes, for a moment.
-        let _ = tokio::time::timeout(Duration::from_millis(20), peer.write_all(&vec![0; 60 * MIB as usize])).await;
+        let _ = tokio::time::timeout(
+            Duration::from_millis(20),
+            peer.write_all(&vec![0; 60 * MIB as usize]),
+        )
+        .await;
         peers.push(peer);
     }
     let grown = growth_at_rest(&server, before).await;
-    assert!(grown < 60 * MIB, "strangers made the server grow by {} MiB", grown / MIB);
+    assert!(
+        grown < 60 * MIB,
+        "strangers made the server grow by {} MiB",
+        grown / MIB
+    );
     drop(peers);
     still_serves(&server).await;
 }
@@ -217,7 +284,11 @@ async fn is_cut_off(server: &Server, what: &str, bytes: &[u8]) {
     };
     within(Duration::from_secs(5), what, exchange).await;
     let grown = resident_bytes(server.pid()).saturating_sub(before);
-    assert!(grown < 32 * MIB, "{what}: the server has grown by {} MiB", grown / MIB);
+    assert!(
+        grown < 32 * MIB,
+        "{what}: the server has grown by {} MiB",
+        grown / MIB
+    );
 }
 
 #[tokio::test]
@@ -230,8 +301,14 @@ async fn what_is_no_message_ends_the_connection() {
         ("four billion segments", &[0xff; 16]),
         ("512 segments", &many_segments),
         ("a message of 32 GiB", &frames::header(&[u32::MAX])),
-        ("segments that overflow together", &frames::header(&[u32::MAX; 200])),
-        ("a message over message_bytes_max", &frames::header(&[(65 * MIB / 8) as u32])),
+        (
+            "segments that overflow together",
+            &frames::header(&[u32::MAX; 200]),
+        ),
+        (
+            "a message over message_bytes_max",
+            &frames::header(&[(65 * MIB / 8) as u32]),
+        ),
         ("an empty message", &frames::header(&[0])),
         ("text", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
     ] {
@@ -244,7 +321,12 @@ async fn what_is_no_message_ends_the_connection() {
 async fn pointers_nested_too_deep_are_not_followed() {
     let server = Server::start();
     for depth in [65, 10_000, 1_000_000] {
-        let bytes = [frames::bootstrap(), frames::login(1, 0), frames::join_with_pointers_nested(depth)].concat();
+        let bytes = [
+            frames::bootstrap(),
+            frames::login(1, 0),
+            frames::join_with_pointers_nested(depth),
+        ]
+        .concat();
         is_cut_off(&server, &format!("pointers {depth} deep"), &bytes).await;
     }
     still_serves(&server).await;
@@ -255,7 +337,9 @@ async fn lists_of_nothing_are_not_counted_out() {
     let server = Server::start();
     // A worker with eight million modules, in a few kilobytes.
     let mut load = frames::call(2, 1, &[0], frames::LOADER, 0, |params| {
-        let code = params.init_as::<coracle_schema::loader::load_params::Builder<'_>>().init_code();
+        let code = params
+            .init_as::<coracle_schema::loader::load_params::Builder<'_>>()
+            .init_code();
         code.init_modules(1_001);
     });
     frames::claim_many_modules(&mut load, 1_001, 8_000_000);
@@ -267,12 +351,19 @@ async fn lists_of_nothing_are_not_counted_out() {
     let mut told = Vec::new();
     let listen = async {
         while !String::from_utf8_lossy(&told).contains("are allowed") {
-            assert!(peer.read_buf(&mut told).await.unwrap() > 0, "it was cut off");
+            assert!(
+                peer.read_buf(&mut told).await.unwrap() > 0,
+                "it was cut off"
+            );
         }
     };
     within(PATIENCE, "a refusal", listen).await;
     let grown = resident_bytes_peak(server.pid()).saturating_sub(before);
-    assert!(grown < 64 * MIB, "the server has grown by {} MiB", grown / MIB);
+    assert!(
+        grown < 64 * MIB,
+        "the server has grown by {} MiB",
+        grown / MIB
+    );
     drop(peer);
     still_serves(&server).await;
 }
@@ -280,7 +371,12 @@ async fn lists_of_nothing_are_not_counted_out() {
 #[tokio::test]
 async fn a_question_that_is_asked_twice_ends_the_connection() {
     let server = Server::start();
-    is_cut_off(&server, "the same bootstrap twice", &[frames::bootstrap(), frames::bootstrap()].concat()).await;
+    is_cut_off(
+        &server,
+        "the same bootstrap twice",
+        &[frames::bootstrap(), frames::bootstrap()].concat(),
+    )
+    .await;
     let unknown_answer = frames::frame(|message| {
         let mut answer: rpc::return_::Builder<'_> = message.init_return();
         answer.set_answer_id(77);
@@ -295,7 +391,12 @@ async fn half_a_message_is_waited_for_and_then_forgotten() {
     let server = Server::start_with(&[("login-deadline-ms", "500")]);
     let mut peer = TcpStream::connect(server.address()).await.unwrap();
     peer.write_all(&frames::bootstrap()[..11]).await.unwrap();
-    server.settles_at(Gauges { connections: 1, ..Gauges::default() }).await;
+    server
+        .settles_at(Gauges {
+            connections: 1,
+            ..Gauges::default()
+        })
+        .await;
     let mut told = Vec::new();
     let _ = within(PATIENCE, "it is closed", peer.read_to_end(&mut told)).await;
     still_serves(&server).await;

@@ -31,7 +31,15 @@ async fn a_client_that_vanishes_in_the_middle_of_a_call_leaves_nothing_behind() 
             let worker = wire::load(&loader, SLEEPER);
             let entrypoint = wire::entrypoint(&worker);
             let _calls: Vec<_> = (0..10).map(|_| wire::call(&entrypoint, "nap")).collect();
-            server.settles_at(Gauges { connections: 1, sessions: 1, workers: 1, isolates: 1, calls: 10 }).await;
+            server
+                .settles_at(Gauges {
+                    connections: 1,
+                    sessions: 1,
+                    workers: 1,
+                    isolates: 1,
+                    calls: 10,
+                })
+                .await;
             drop(wire);
             server.is_empty().await;
         })
@@ -47,9 +55,11 @@ async fn a_client_that_vanishes_in_the_middle_of_an_endless_loop_leaves_nothing_
             let wire = Wire::connect(server.address()).await;
             let entrypoint = wire::entrypoint(&wire::load(&wire.loader(), "run() { for (;;); }"));
             let _call = wire::call(&entrypoint, "run");
-            eventually("the loop runs", async || match server.gauges().await.calls {
-                0 => Err("no call".into()),
-                _ => Ok(()),
+            eventually("the loop runs", async || {
+                match server.gauges().await.calls {
+                    0 => Err("no call".into()),
+                    _ => Ok(()),
+                }
             })
             .await;
             drop(wire);
@@ -63,13 +73,24 @@ async fn a_client_process_that_is_killed_with_many_stubs_leaves_nothing_behind()
     let server = Server::start();
     // This very test program, told to be a client.
     let mut process = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "a_client_process_that_holds_many_stubs", "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "a_client_process_that_holds_many_stubs",
+            "--ignored",
+            "--nocapture",
+        ])
         .env("CORACLE_TEST_ADDRESS", server.address())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let held = Gauges { connections: 1, sessions: 1, workers: STUBS_HELD, isolates: STUBS_HELD, calls: STUBS_HELD };
+    let held = Gauges {
+        connections: 1,
+        sessions: 1,
+        workers: STUBS_HELD,
+        isolates: STUBS_HELD,
+        calls: STUBS_HELD,
+    };
     server.settles_at(held).await;
     process.kill().unwrap();
     process.wait().unwrap();
@@ -96,16 +117,25 @@ async fn a_dropped_call_is_cancelled_and_its_worker_serves_on() {
     let server = Server::start();
     let coracle = client(server.address()).await;
     let entrypoint = load(&coracle, SLEEPER);
-    assert_eq!(value(answer(&entrypoint, "count", args![]).await), Value::from(1));
-    let nap = tokio::time::timeout(Duration::from_millis(200), entrypoint.call("nap", args![])).await;
+    assert_eq!(
+        value(answer(&entrypoint, "count", args![]).await),
+        Value::from(1)
+    );
+    let nap =
+        tokio::time::timeout(Duration::from_millis(200), entrypoint.call("nap", args![])).await;
     assert!(nap.is_err(), "it should still be asleep");
-    eventually("the call is gone", async || match server.gauges().await.calls {
-        0 => Ok(()),
-        calls => Err(format!("{calls} calls are left")),
+    eventually("the call is gone", async || {
+        match server.gauges().await.calls {
+            0 => Ok(()),
+            calls => Err(format!("{calls} calls are left")),
+        }
     })
     .await;
     // The isolate was ended with the last call in it, so the worker starts anew.
-    assert_eq!(value(answer(&entrypoint, "count", args![]).await), Value::from(1));
+    assert_eq!(
+        value(answer(&entrypoint, "count", args![]).await),
+        Value::from(1)
+    );
 }
 
 #[tokio::test]
@@ -116,7 +146,11 @@ async fn a_dropped_call_takes_nobody_with_it() {
     let entrypoint = load(&coracle, methods);
     let other = entrypoint.clone();
     let rests = tokio::spawn(async move { answer(&other, "wait", args![1_500]).await });
-    let dropped = tokio::time::timeout(Duration::from_millis(200), entrypoint.call("wait", args![20_000])).await;
+    let dropped = tokio::time::timeout(
+        Duration::from_millis(200),
+        entrypoint.call("wait", args![20_000]),
+    )
+    .await;
     assert!(dropped.is_err(), "it should still be asleep");
     assert_eq!(value(rests.await.unwrap()), Value::from("rested"));
     assert_eq!(server.gauges().await.calls, 0);
@@ -131,10 +165,22 @@ async fn a_dropped_worker_takes_its_isolate_with_it() {
     for entrypoint in [&kept, &dropped] {
         answer(entrypoint, "count", args![]).await;
     }
-    let both = Gauges { connections: 1, sessions: 1, workers: 2, isolates: 2, calls: 0 };
+    let both = Gauges {
+        connections: 1,
+        sessions: 1,
+        workers: 2,
+        isolates: 2,
+        calls: 0,
+    };
     server.settles_at(both).await;
     drop(dropped);
-    server.settles_at(Gauges { workers: 1, isolates: 1, ..both }).await;
+    server
+        .settles_at(Gauges {
+            workers: 1,
+            isolates: 1,
+            ..both
+        })
+        .await;
     assert_eq!(value(answer(&kept, "count", args![]).await), Value::from(2));
 }
 
@@ -144,7 +190,10 @@ async fn the_last_handle_takes_the_connection_with_it() {
     let coracle = client(server.address()).await;
     let entrypoint = load(&coracle, SLEEPER);
     drop(coracle);
-    assert_eq!(value(answer(&entrypoint, "count", args![]).await), Value::from(1));
+    assert_eq!(
+        value(answer(&entrypoint, "count", args![]).await),
+        Value::from(1)
+    );
     drop(entrypoint);
     server.is_empty().await;
 }
@@ -159,20 +208,53 @@ async fn a_closed_session_revokes_what_came_from_it_and_cancels_what_runs() {
             let worker = wire::load(&loader, SLEEPER);
             let entrypoint = wire::entrypoint(&worker);
             let nap = tokio::task::spawn_local(wire::outcome(wire::call(&entrypoint, "nap")));
-            server.settles_at(Gauges { connections: 1, sessions: 1, workers: 1, isolates: 1, calls: 1 }).await;
+            server
+                .settles_at(Gauges {
+                    connections: 1,
+                    sessions: 1,
+                    workers: 1,
+                    isolates: 1,
+                    calls: 1,
+                })
+                .await;
 
-            within(PATIENCE, "the session closes", session.close_request().send().promise).await.unwrap();
-            let nap = within(PATIENCE, "the nap ends", nap).await.unwrap().unwrap();
+            within(
+                PATIENCE,
+                "the session closes",
+                session.close_request().send().promise,
+            )
+            .await
+            .unwrap();
+            let nap = within(PATIENCE, "the nap ends", nap)
+                .await
+                .unwrap()
+                .unwrap();
             assert_eq!(nap, Outcome::Verdict("Cancelled".into()));
-            let again = within(PATIENCE, "a call", wire::outcome(wire::call(&entrypoint, "count"))).await.unwrap_err();
+            let again = within(
+                PATIENCE,
+                "a call",
+                wire::outcome(wire::call(&entrypoint, "count")),
+            )
+            .await
+            .unwrap_err();
             assert!(again.extra.contains("the session is closed"), "{again}");
             let load = wire::load(&loader, SLEEPER);
-            let load = within(PATIENCE, "a load", wire::outcome(wire::call(&wire::entrypoint(&load), "count"))).await;
+            let load = within(
+                PATIENCE,
+                "a load",
+                wire::outcome(wire::call(&wire::entrypoint(&load), "count")),
+            )
+            .await;
             assert!(load.unwrap_err().extra.contains("the session is closed"));
 
             // The gate stands open: the connection may log in again.
             let entrypoint = wire::entrypoint(&wire::load(&wire.loader(), SLEEPER));
-            let count = within(PATIENCE, "a call", wire::outcome(wire::call(&entrypoint, "count"))).await;
+            let count = within(
+                PATIENCE,
+                "a call",
+                wire::outcome(wire::call(&entrypoint, "count")),
+            )
+            .await;
             assert_eq!(count.unwrap(), Outcome::Json("1".into()));
         })
         .await;
@@ -185,20 +267,44 @@ async fn a_session_that_was_used_ends_when_it_is_dropped() {
     LocalSet::new()
         .run_until(async {
             let wire = Wire::connect(server.address()).await;
-            let login = within(PATIENCE, "the login", wire.login_promise(None).promise).await.unwrap();
-            let (loader, session) = (login.get().unwrap().get_loader().unwrap(), login.get().unwrap().get_session().unwrap());
+            let login = within(PATIENCE, "the login", wire.login_promise(None).promise)
+                .await
+                .unwrap();
+            let (loader, session) = (
+                login.get().unwrap().get_loader().unwrap(),
+                login.get().unwrap().get_session().unwrap(),
+            );
             drop(login);
-            within(PATIENCE, "the tenant", session.tenant_request().send().promise).await.unwrap();
+            within(
+                PATIENCE,
+                "the tenant",
+                session.tenant_request().send().promise,
+            )
+            .await
+            .unwrap();
             let entrypoint = wire::entrypoint(&wire::load(&loader, SLEEPER));
-            let count = within(PATIENCE, "a call", wire::outcome(wire::call(&entrypoint, "count"))).await;
+            let count = within(
+                PATIENCE,
+                "a call",
+                wire::outcome(wire::call(&entrypoint, "count")),
+            )
+            .await;
             assert_eq!(count.unwrap(), Outcome::Json("1".into()));
             drop(session);
-            eventually("the session ends", async || match server.gauges().await.sessions {
-                0 => Ok(()),
-                sessions => Err(format!("there are {sessions}")),
+            eventually("the session ends", async || {
+                match server.gauges().await.sessions {
+                    0 => Ok(()),
+                    sessions => Err(format!("there are {sessions}")),
+                }
             })
             .await;
-            let again = within(PATIENCE, "a call", wire::outcome(wire::call(&entrypoint, "count"))).await.unwrap_err();
+            let again = within(
+                PATIENCE,
+                "a call",
+                wire::outcome(wire::call(&entrypoint, "count")),
+            )
+            .await
+            .unwrap_err();
             assert!(again.extra.contains("the session is closed"), "{again}");
         })
         .await;
@@ -212,11 +318,21 @@ async fn a_session_that_nobody_looked_at_lasts_as_long_as_what_came_from_it() {
             let wire = Wire::connect(server.address()).await;
             let entrypoint = wire::entrypoint(&wire::load(&wire.loader(), SLEEPER));
             for count in ["1", "2", "3"] {
-                let answer = within(PATIENCE, "a call", wire::outcome(wire::call(&entrypoint, "count"))).await;
+                let answer = within(
+                    PATIENCE,
+                    "a call",
+                    wire::outcome(wire::call(&entrypoint, "count")),
+                )
+                .await;
                 assert_eq!(answer.unwrap(), Outcome::Json(count.into()));
             }
             drop(entrypoint);
-            server.settles_at(Gauges { connections: 1, ..Gauges::default() }).await;
+            server
+                .settles_at(Gauges {
+                    connections: 1,
+                    ..Gauges::default()
+                })
+                .await;
         })
         .await;
 }
@@ -237,7 +353,11 @@ async fn an_embedded_server_ends_with_its_last_handle() {
     let _ = nap.await;
     eventually("its threads end", async || {
         let names = thread_names();
-        let ours = names.iter().filter(|name| ["isolate-", "rpc-", "admin"].iter().any(|own| name.starts_with(own)));
+        let ours = names.iter().filter(|name| {
+            ["isolate-", "rpc-", "admin"]
+                .iter()
+                .any(|own| name.starts_with(own))
+        });
         match ours.count() {
             0 => Ok(()),
             _ => Err(format!("there are {names:?}")),
@@ -248,5 +368,8 @@ async fn an_embedded_server_ends_with_its_last_handle() {
 
 fn thread_names() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok()).collect()
+    tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+        .collect()
 }

@@ -26,11 +26,16 @@ fn token_file() -> NamedTempFile {
 
 fn server_with_tokens() -> (Server, NamedTempFile) {
     let file = token_file();
-    (Server::start_with(&[("token-file", file.path().to_str().unwrap())]), file)
+    (
+        Server::start_with(&[("token-file", file.path().to_str().unwrap())]),
+        file,
+    )
 }
 
 async fn log_in(address: &str, token: Option<&str>) -> Result<Coracle, Error> {
-    let options = ConnectOptions { token: token.map(str::to_owned) };
+    let options = ConnectOptions {
+        token: token.map(str::to_owned),
+    };
     within(PATIENCE, "a login", Coracle::connect(address, options)).await
 }
 
@@ -39,14 +44,20 @@ async fn the_right_token_gets_in() {
     let (server, _file) = server_with_tokens();
     let coracle = log_in(server.address(), Some(TOKEN_OF_ACME)).await.unwrap();
     let entrypoint = load(&coracle, "one() { return 1; }");
-    assert_eq!(value(answer(&entrypoint, "one", args![]).await).as_f64(), Some(1.0));
+    assert_eq!(
+        value(answer(&entrypoint, "one", args![]).await).as_f64(),
+        Some(1.0)
+    );
 }
 
 #[tokio::test]
 async fn a_wrong_token_does_not_and_neither_does_none() {
     let (server, _file) = server_with_tokens();
     for (token, text) in [
-        (Some(TOKEN_OF_NOBODY), "unauthenticated: the token is not known"),
+        (
+            Some(TOKEN_OF_NOBODY),
+            "unauthenticated: the token is not known",
+        ),
         (None, "unauthenticated: this server wants a bearer token"),
     ] {
         match log_in(server.address(), token).await {
@@ -55,7 +66,12 @@ async fn a_wrong_token_does_not_and_neither_does_none() {
             Ok(_) => panic!("{token:?} got in"),
         }
     }
-    assert_eq!(server.metric("coracle_logins_total{result=\"refused\"}").await, 2.0);
+    assert_eq!(
+        server
+            .metric("coracle_logins_total{result=\"refused\"}")
+            .await,
+        2.0
+    );
     server.is_empty().await;
 }
 
@@ -66,7 +82,13 @@ async fn a_token_stands_for_its_tenant() {
         .run_until(async {
             let wire = Wire::connect(server.address()).await;
             let (_loader, session) = wire.login(Some(TOKEN_OF_ACME));
-            let answer = within(PATIENCE, "the tenant", session.tenant_request().send().promise).await.unwrap();
+            let answer = within(
+                PATIENCE,
+                "the tenant",
+                session.tenant_request().send().promise,
+            )
+            .await
+            .unwrap();
             assert_eq!(answer.get().unwrap().get_name().unwrap(), "acme");
         })
         .await;
@@ -82,7 +104,10 @@ async fn whoever_fails_too_often_is_cut_off() {
             let mut failures = 0;
             while !wire.is_closed() {
                 let attempt = wire.login_promise(Some(TOKEN_OF_NOBODY)).promise;
-                let error = within(PATIENCE, "a refusal", attempt).await.err().expect("nobody has that token");
+                let error = within(PATIENCE, "a refusal", attempt)
+                    .await
+                    .err()
+                    .expect("nobody has that token");
                 failures += 1;
                 assert!(failures <= 6, "still connected after {failures} failures");
                 if error.kind == capnp::ErrorKind::Disconnected {
@@ -91,7 +116,11 @@ async fn whoever_fails_too_often_is_cut_off() {
             }
             assert!(failures >= 5, "cut off after {failures}");
             // Each failure is held back, so that guessing is slow.
-            assert!(start.elapsed() > Duration::from_secs(1), "{failures} guesses took only {:?}", start.elapsed());
+            assert!(
+                start.elapsed() > Duration::from_secs(1),
+                "{failures} guesses took only {:?}",
+                start.elapsed()
+            );
         })
         .await;
 }
@@ -103,16 +132,31 @@ async fn guessing_in_parallel_is_no_faster_and_leaves_nothing_behind() {
     LocalSet::new()
         .run_until(async {
             let wire = Wire::connect(server.address()).await;
-            let attempts: Vec<_> = (0..100).map(|_| wire.login_promise(Some(TOKEN_OF_NOBODY)).promise).collect();
-            let outcomes = within(PATIENCE, "all refusals", futures::future::join_all(attempts)).await;
+            let attempts: Vec<_> = (0..100)
+                .map(|_| wire.login_promise(Some(TOKEN_OF_NOBODY)).promise)
+                .collect();
+            let outcomes = within(
+                PATIENCE,
+                "all refusals",
+                futures::future::join_all(attempts),
+            )
+            .await;
             assert!(outcomes.iter().all(Result::is_err));
         })
         .await;
-    let tried = server.metric("coracle_logins_total{result=\"refused\"}").await;
-    assert!(tried <= 10.0, "{tried} guesses on one connection were looked at");
+    let tried = server
+        .metric("coracle_logins_total{result=\"refused\"}")
+        .await;
+    assert!(
+        tried <= 10.0,
+        "{tried} guesses on one connection were looked at"
+    );
     server.is_empty().await;
     let open_after = server.metric("process_open_fds").await;
-    assert!(open_after <= open_before + 1.0, "it had {open_before} files open before and {open_after} after");
+    assert!(
+        open_after <= open_before + 1.0,
+        "it had {open_before} files open before and {open_after} after"
+    );
 }
 
 #[tokio::test]
@@ -121,9 +165,18 @@ async fn who_says_nothing_is_let_go() {
     let mut silent = TcpStream::connect(server.address()).unwrap();
     silent.set_read_timeout(Some(PATIENCE)).unwrap();
     let start = Instant::now();
-    let closed = tokio::task::spawn_blocking(move || silent.read(&mut [0; 1024])).await.unwrap();
-    assert!(matches!(closed, Ok(0)) || closed.is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock));
-    assert!(start.elapsed() >= Duration::from_millis(250), "it was closed after {:?} only", start.elapsed());
+    let closed = tokio::task::spawn_blocking(move || silent.read(&mut [0; 1024]))
+        .await
+        .unwrap();
+    assert!(
+        matches!(closed, Ok(0))
+            || closed.is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock)
+    );
+    assert!(
+        start.elapsed() >= Duration::from_millis(250),
+        "it was closed after {:?} only",
+        start.elapsed()
+    );
     server.is_empty().await;
 }
 
@@ -133,7 +186,10 @@ async fn who_has_logged_in_may_be_silent() {
     let coracle = log_in(server.address(), None).await.unwrap();
     tokio::time::sleep(Duration::from_millis(800)).await;
     let entrypoint = load(&coracle, "one() { return 1; }");
-    assert_eq!(value(answer(&entrypoint, "one", args![]).await).as_f64(), Some(1.0));
+    assert_eq!(
+        value(answer(&entrypoint, "one", args![]).await).as_f64(),
+        Some(1.0)
+    );
 }
 
 /// Without tokens, only those on the same machine are let in; and an address of the machine's that is not a loopback
@@ -151,7 +207,9 @@ async fn without_tokens_a_client_from_elsewhere_is_refused() {
     config.listen = vec![format!("{own_address}:0").parse().unwrap()];
     let server = coracle_server::Server::start(config).unwrap();
     match log_in(&server.addresses()[0].to_string(), None).await {
-        Err(Error::Unauthenticated(told)) => assert!(told.contains("only local clients are accepted"), "{told}"),
+        Err(Error::Unauthenticated(told)) => {
+            assert!(told.contains("only local clients are accepted"), "{told}")
+        }
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("a client from elsewhere got in without a token"),
     }
@@ -161,5 +219,9 @@ async fn without_tokens_a_client_from_elsewhere_is_refused() {
 fn address_in_a_network() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("198.51.100.1:9").ok()?;
-    socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_loopback())
+    socket
+        .local_addr()
+        .ok()
+        .map(|address| address.ip())
+        .filter(|address| !address.is_loopback())
 }

@@ -91,7 +91,10 @@ async fn a_promised_result_can_be_read_before_it_is_there() {
         .run_until(async {
             let wire = Wire::connect(proxy.address()).await;
             let methods = "ship() { return { crew: ['Ann', 'Bo'] }; }";
-            let ship = wire::call(&wire::entrypoint(&wire::load(&wire.loader(), methods)), "ship");
+            let ship = wire::call(
+                &wire::entrypoint(&wire::load(&wire.loader(), methods)),
+                "ship",
+            );
             let second_of_the_crew = wire::get(&ship.pipeline.get_pipeline(), &["crew", "1"]);
             let name = tokio::task::spawn_local(wire::outcome(second_of_the_crew));
             has_finished_calls(server.admin(), 1).await;
@@ -109,11 +112,24 @@ async fn what_is_pipelined_into_an_exception_ends_with_that_exception() {
         .run_until(async {
             let wire = Wire::connect(server.address()).await;
             let methods = "sink() { throw new RangeError('too deep'); }";
-            let call = wire::call(&wire::entrypoint(&wire::load(&wire.loader(), methods)), "sink");
+            let call = wire::call(
+                &wire::entrypoint(&wire::load(&wire.loader(), methods)),
+                "sink",
+            );
             let next = wire::call(&call.pipeline.get_pipeline(), "rise");
             let expected = Outcome::Threw("RangeError".into(), "too deep".into());
-            assert_eq!(within(PATIENCE, "the call", wire::outcome(call)).await.unwrap(), expected);
-            assert_eq!(within(PATIENCE, "the next", wire::outcome(next)).await.unwrap(), expected);
+            assert_eq!(
+                within(PATIENCE, "the call", wire::outcome(call))
+                    .await
+                    .unwrap(),
+                expected
+            );
+            assert_eq!(
+                within(PATIENCE, "the next", wire::outcome(next))
+                    .await
+                    .unwrap(),
+                expected
+            );
         })
         .await;
 }
@@ -122,7 +138,11 @@ async fn has_finished_calls(admin: SocketAddr, count: u64) {
     eventually("the server finishes what it was asked for", async || {
         let (_, metrics) = support::get(admin, "/metrics").await;
         let series = format!("coracle_invocations_total{{outcome=\"ok\"}} {count}");
-        if metrics.lines().any(|line| line == series) { Ok(()) } else { Err("it did not".into()) }
+        if metrics.lines().any(|line| line == series) {
+            Ok(())
+        } else {
+            Err("it did not".into())
+        }
     })
     .await;
 }

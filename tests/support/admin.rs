@@ -34,22 +34,33 @@ pub(super) async fn metric(admin: SocketAddr, series: &str) -> f64 {
 }
 
 fn series_in(text: &str, series: &str) -> f64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     let value = line.unwrap_or_else(|| panic!("{series} is not among the metrics:\n{text}"));
-    value.parse().unwrap_or_else(|_| panic!("{series} is {value:?}"))
+    value
+        .parse()
+        .unwrap_or_else(|_| panic!("{series} is {value:?}"))
 }
 
 /// The status and body of `path`.
 pub async fn get(admin: SocketAddr, path: &str) -> (u16, String) {
     let exchange = async {
         let mut stream = TcpStream::connect(admin).await?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {admin}\r\n\r\n").as_bytes()).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: {admin}\r\n\r\n").as_bytes())
+            .await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         std::io::Result::Ok(answer)
     };
-    let answer = super::within(Duration::from_secs(10), path, exchange).await.expect("the admin endpoint answers");
+    let answer = super::within(Duration::from_secs(10), path, exchange)
+        .await
+        .expect("the admin endpoint answers");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP answer");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
     (status.expect("a status"), body.to_owned())
 }

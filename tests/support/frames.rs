@@ -84,7 +84,10 @@ pub fn call(
         answer.set_question_id(of_question);
         let mut transform = answer.init_transform(fields.len() as u32);
         for (index, field) in fields.iter().enumerate() {
-            transform.reborrow().get(index as u32).set_get_pointer_field(*field);
+            transform
+                .reborrow()
+                .get(index as u32)
+                .set_get_pointer_field(*field);
         }
         fill(call.init_params().get_content());
     })
@@ -93,19 +96,25 @@ pub fn call(
 /// Logs in without a token at the gate that a question is answered with.
 pub fn login(question: u32, of_question: u32) -> Vec<u8> {
     call(question, of_question, &[], GATE, 0, |params| {
-        params.init_as::<coracle_schema::gate::login_params::Builder<'_>>().init_credentials().set_none(());
+        params
+            .init_as::<coracle_schema::gate::login_params::Builder<'_>>()
+            .init_credentials()
+            .set_none(());
     })
 }
 
 /// Turns the list of `actual` modules in a frame into one that claims `count` modules without any content.
 pub fn claim_many_modules(frame: &mut [u8], actual: u32, count: u32) {
-    let words = |frame: &[u8], index: usize| u64::from_le_bytes(frame[index * 8..][..8].try_into().expect("eight"));
+    let words = |frame: &[u8], index: usize| {
+        u64::from_le_bytes(frame[index * 8..][..8].try_into().expect("eight"))
+    };
     let module_words = 4; // two data words at most and two pointers; the tag says it exactly
     let tag = (1..frame.len() / 8)
         .find(|index| {
             let word = words(frame, *index);
             let (data, pointers) = (word >> 32 & 0xffff, word >> 48);
-            word & 0xffff_ffff == u64::from(actual) << 2 && (1..=module_words).contains(&(data + pointers))
+            word & 0xffff_ffff == u64::from(actual) << 2
+                && (1..=module_words).contains(&(data + pointers))
         })
         .expect("the list has a tag");
     let pointer = (1..tag)

@@ -4,15 +4,18 @@
 //! Nothing here waits for ever: whatever does not happen in time fails the test and says what was there instead.
 
 #![allow(dead_code, unused_imports, reason = "every test file uses some of it")]
-#![allow(unreachable_pub, reason = "what a module offers to its neighbours is its face here too")]
+#![allow(
+    unreachable_pub,
+    reason = "what a module offers to its neighbours is its face here too"
+)]
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
 mod admin;
+pub mod frames;
 mod neighbour;
 mod process;
 mod proxy;
 mod server;
-pub mod frames;
 pub mod wire;
 
 pub use admin::{Gauges, get};
@@ -21,7 +24,10 @@ pub use process::{Appetite, resident_bytes, resident_bytes_peak};
 pub use proxy::Proxy;
 pub use server::Server;
 
-use coracle_client::{Answer, Coracle, ConnectOptions, Entrypoint, Error, Limits, Outcome as Ending, Value, Worker, WorkerCode};
+use coracle_client::{
+    Answer, ConnectOptions, Coracle, Entrypoint, Error, Limits, Outcome as Ending, Value, Worker,
+    WorkerCode,
+};
 use std::{future::Future, time::Duration};
 
 /// What one step of a test may take on a machine that has a lot else to do.
@@ -41,7 +47,9 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Result<T, 
     loop {
         match look().await {
             Ok(found) => return found,
-            Err(_) if tokio::time::Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(_) if tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(Duration::from_millis(20)).await
+            }
             Err(instead) => panic!("{what}: not within {PATIENCE:?}, but {instead}"),
         }
     }
@@ -49,7 +57,13 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Result<T, 
 
 /// A client on that address, logged in without a token.
 pub async fn client(address: &str) -> Coracle {
-    within(PATIENCE, "a client connects", Coracle::connect(address, ConnectOptions::default())).await.unwrap()
+    within(
+        PATIENCE,
+        "a client connects",
+        Coracle::connect(address, ConnectOptions::default()),
+    )
+    .await
+    .unwrap()
 }
 
 /// A worker of one module.
@@ -72,7 +86,9 @@ pub fn load(coracle: &Coracle, methods: &str) -> Entrypoint {
 
 /// Calls, and takes any answer for one that has to come.
 pub async fn answer(entrypoint: &Entrypoint, method: &str, args: Vec<Value>) -> Answer {
-    within(PATIENCE * 3, method, entrypoint.call(method, args)).await.unwrap()
+    within(PATIENCE * 3, method, entrypoint.call(method, args))
+        .await
+        .unwrap()
 }
 
 /// Calls, and expects a value.

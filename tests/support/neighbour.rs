@@ -48,7 +48,10 @@ impl Neighbour {
         self.enough.store(true, Ordering::Relaxed);
         let times = self.calls.await.expect("all its calls were answered");
         let slowest = times.iter().max().expect("there were calls");
-        assert!(*slowest < Duration::from_secs(2), "the neighbour waited for {slowest:?}");
+        assert!(
+            *slowest < Duration::from_secs(2),
+            "the neighbour waited for {slowest:?}"
+        );
         times.len()
     }
 }

@@ -14,8 +14,15 @@ pub fn resident_bytes_peak(pid: u32) -> u64 {
 
 fn status_bytes(pid: u32, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a process has it");
-    let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .expect("a process has it");
+    let kibibytes: u64 = line
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number");
     kibibytes * 1024
 }
 
@@ -29,7 +36,11 @@ pub struct Appetite {
 
 impl Appetite {
     pub fn of(pid: u32) -> Self {
-        Self { pid, since: Instant::now(), wanted_before_ns: wanted_ns(pid) }
+        Self {
+            pid,
+            since: Instant::now(),
+            wanted_before_ns: wanted_ns(pid),
+        }
     }
 
     /// In cores, on average since [`Appetite::of`].
@@ -43,7 +54,9 @@ fn wanted_ns(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("the process runs");
     let of_task = |task: fs::DirEntry| -> Option<u64> {
         let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
-        let mut figures = text.split_ascii_whitespace().map(|figure| figure.parse::<u64>().ok());
+        let mut figures = text
+            .split_ascii_whitespace()
+            .map(|figure| figure.parse::<u64>().ok());
         Some(figures.next()?? + figures.next()??)
     };
     tasks.flatten().filter_map(of_task).sum()

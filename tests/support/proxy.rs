@@ -28,30 +28,51 @@ impl Proxy {
             let path = PathBuf::from(path);
             tokio::spawn(async move {
                 while let Ok((client, _)) = listener.accept().await {
-                    let server = UnixStream::connect(&path).await.expect("the server accepts");
+                    let server = UnixStream::connect(&path)
+                        .await
+                        .expect("the server accepts");
                     forward(client, server, holding.clone());
                 }
             });
             let address = format!("unix:{}", own_path.display());
-            return Self { address, held: Arc::new(held), _folder: Some(folder) };
+            return Self {
+                address,
+                held: Arc::new(held),
+                _folder: Some(folder),
+            };
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound").to_string();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(&server).await.expect("the server accepts");
+                let server = TcpStream::connect(&server)
+                    .await
+                    .expect("the server accepts");
                 forward(client, server, holding.clone());
             }
         });
-        Self { address, held: Arc::new(held), _folder: None }
+        Self {
+            address,
+            held: Arc::new(held),
+            _folder: None,
+        }
     }
 
     /// A proxy in front of one connection; also returns the client's end.
-    pub fn between(server: impl AsyncRead + AsyncWrite + Send + 'static) -> (Self, tokio::io::DuplexStream) {
+    pub fn between(
+        server: impl AsyncRead + AsyncWrite + Send + 'static,
+    ) -> (Self, tokio::io::DuplexStream) {
         let (held, holding) = watch::channel(false);
         let (near, far) = tokio::io::duplex(256 * 1024);
         forward(far, server, holding);
-        (Self { address: String::new(), held: Arc::new(held), _folder: None }, near)
+        (
+            Self {
+                address: String::new(),
+                held: Arc::new(held),
+                _folder: None,
+            },
+            near,
+        )
     }
 
     /// Where clients connect.
@@ -84,7 +105,9 @@ where
     tokio::spawn(async move {
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(count @ 1..) = from_server.read(&mut buffer).await {
-            if held.wait_for(|held| !held).await.is_err() || to_client.write_all(&buffer[..count]).await.is_err() {
+            if held.wait_for(|held| !held).await.is_err()
+                || to_client.write_all(&buffer[..count]).await.is_err()
+            {
                 return;
             }
         }

@@ -1,6 +1,9 @@
 //! The real server, in a process of its own, on ports that the system chooses.
 
-use super::{admin::{self, Gauges}, eventually};
+use super::{
+    admin::{self, Gauges},
+    eventually,
+};
 use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
@@ -36,10 +39,18 @@ impl Server {
         for (name, value) in settings {
             command.arg(format!("--{name}")).arg(value);
         }
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the server can be started");
+        let mut child = command
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the server can be started");
         let lines = lines_of(child.stderr.take().expect("it was piped"));
         match read_addresses(&lines) {
-            Ok((addresses, admin)) => Self { child, addresses, admin },
+            Ok((addresses, admin)) => Self {
+                child,
+                addresses,
+                admin,
+            },
             Err(problem) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -85,7 +96,11 @@ impl Server {
     pub async fn settles_at(&self, expected: Gauges) {
         eventually("the server lets go of what nobody holds", async || {
             let found = self.gauges().await;
-            if found == expected { Ok(()) } else { Err(format!("there is {found:?}")) }
+            if found == expected {
+                Ok(())
+            } else {
+                Err(format!("there is {found:?}"))
+            }
         })
         .await;
     }
@@ -93,7 +108,8 @@ impl Server {
     /// Sends SIGTERM.
     pub fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is ours and runs");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+            .expect("it is ours and runs");
     }
 
     /// How it ended, if it has.
@@ -108,7 +124,10 @@ impl Server {
             if let Some(status) = self.exited() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "the server still runs after {patience:?}");
+            assert!(
+                Instant::now() < deadline,
+                "the server still runs after {patience:?}"
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -137,13 +156,21 @@ fn read_addresses(lines: &mpsc::Receiver<String>) -> Result<(Vec<String>, Socket
     let deadline = Instant::now() + START_TIME_MAX;
     let mut seen = Vec::new();
     loop {
-        let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) else {
+        let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        else {
             return Err(format!("it said only {seen:?}"));
         };
         if let Some((_, said)) = line.split_once(" listens on ") {
             let mut parts = said.split("; ");
-            let addresses = parts.next().unwrap_or_default().split(", ").map(str::to_owned).collect();
-            let admin = parts.find_map(|part| part.strip_prefix("admin on ")).and_then(|admin| admin.parse().ok());
+            let addresses = parts
+                .next()
+                .unwrap_or_default()
+                .split(", ")
+                .map(str::to_owned)
+                .collect();
+            let admin = parts
+                .find_map(|part| part.strip_prefix("admin on "))
+                .and_then(|admin| admin.parse().ok());
             return admin.map(|admin| (addresses, admin)).ok_or(line);
         }
         seen.push(line);

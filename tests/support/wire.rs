@@ -27,7 +27,11 @@ impl Wire {
     pub async fn connect(address: &str) -> Self {
         match address.strip_prefix("unix:") {
             Some(path) => Self::over(UnixStream::connect(path).await.expect("the server accepts")),
-            None => Self::over(TcpStream::connect(address).await.expect("the server accepts")),
+            None => Self::over(
+                TcpStream::connect(address)
+                    .await
+                    .expect("the server accepts"),
+            ),
         }
     }
 
@@ -49,7 +53,10 @@ impl Wire {
     /// Logs in; what comes back is promised and can be used at once.
     pub fn login(&self, token: Option<&str>) -> (loader::Client, session::Client) {
         let promise = self.login_promise(token);
-        (promise.pipeline.get_loader(), promise.pipeline.get_session())
+        (
+            promise.pipeline.get_loader(),
+            promise.pipeline.get_session(),
+        )
     }
 
     pub fn login_promise(&self, token: Option<&str>) -> RemotePromise<gate::login_results::Owned> {
@@ -119,9 +126,14 @@ pub async fn outcome(promise: RemotePromise<call_results::Owned>) -> Result<Outc
         },
         call_results::outcome::Threw(thrown) => {
             let thrown = thrown?;
-            Outcome::Threw(thrown.get_name()?.to_string()?, thrown.get_message()?.to_string()?)
+            Outcome::Threw(
+                thrown.get_name()?.to_string()?,
+                thrown.get_message()?.to_string()?,
+            )
         }
-        call_results::outcome::Verdict(verdict) => Outcome::Verdict(format!("{:?}", verdict?.get_kind()?)),
+        call_results::outcome::Verdict(verdict) => {
+            Outcome::Verdict(format!("{:?}", verdict?.get_kind()?))
+        }
     })
 }
 
@@ -138,7 +150,11 @@ pub fn get(target: &target::Client, path: &[&str]) -> RemotePromise<call_results
 }
 
 /// Calls a method with one text.
-pub fn call_with(target: &target::Client, method: &str, text: &str) -> RemotePromise<call_results::Owned> {
+pub fn call_with(
+    target: &target::Client,
+    method: &str,
+    text: &str,
+) -> RemotePromise<call_results::Owned> {
     let mut request = target.call_request();
     let mut params = request.get();
     params.reborrow().init_path(1).set(0, method);

@@ -37,7 +37,13 @@ Error.stackTraceLimit = 20;
 function stackFrames(error) {
   const frames =
     ErrorPrototypeGetStack === undefined ? ownData(error, "stack") : ErrorPrototypeGetStack(error);
-  return typeof frames === "string" ? host.cleanStack(frames, classNames(error)) : undefined;
+  if (typeof frames !== "string") return undefined;
+  return isEngineStack(frames) ? host.cleanStack(frames, classNames(error)) : frames;
+}
+
+// The engine's own text is frames and nothing else; what Error.prepareStackTrace made is left as it is.
+function isEngineStack(text) {
+  return text === "" || StringPrototypeStartsWith(text, "    at ");
 }
 
 // The names of an error's classes: their constructors are on the stack when it is made, but nobody wants to know
@@ -74,7 +80,7 @@ if (ErrorPrototypeGetStack !== undefined) {
   const accessors = {
     get stack() {
       const frames = ErrorPrototypeGetStack(this);
-      if (typeof frames !== "string") return frames; // what Error.prepareStackTrace made of it
+      if (typeof frames !== "string" || !isEngineStack(frames)) return frames;
       const text = host.cleanStack(frames, classNames(this));
       return text === "" ? header(this) : header(this) + "\n" + text;
     },
@@ -89,7 +95,7 @@ if (ErrorPrototypeGetStack !== undefined) {
     captureStackTrace(target, until) {
       captureStackTrace(target, until);
       const frames = ownData(target, "stack");
-      if (typeof frames !== "string") return;
+      if (typeof frames !== "string" || !isEngineStack(frames)) return;
       ObjectDefineProperty(target, "stack", {
         __proto__: null,
         value: header(target) + "\n" + host.cleanStack(frames, newList()),

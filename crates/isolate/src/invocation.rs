@@ -1,6 +1,9 @@
 //! One invocation's books: what it may use, what it has used.
 
-use crate::message::{Bytes, Call, Log, Outcome, Report, Usage, Verdict, VerdictKind};
+use crate::{
+    border,
+    message::{Bytes, Call, Log, Outcome, Report, Usage, Verdict, VerdictKind},
+};
 use coracle_loader::{LimitName, Limits};
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -100,6 +103,19 @@ impl Invocation {
         let limit = self.limits.wall_ms_max;
         let used = now.saturating_sub(self.arrived).as_millis() as u64;
         self.verdict(VerdictKind::Wall, "wall_ms_max", used, limit)
+    }
+
+    /// Keeps a console line, if there is room left for it: what the border let through was judged by the console that it
+    /// was written to first.
+    pub(crate) fn keep_log(&mut self, log: Log) {
+        let bytes = log.message.len() as u64;
+        if self.log_bytes_left == 0 || bytes > self.log_bytes_left {
+            self.log_bytes_dropped += bytes;
+            return;
+        }
+        let cost = border::log_cost(log.message.len());
+        self.log_bytes_left = self.log_bytes_left.saturating_sub(cost);
+        self.logs.push(log);
     }
 
     /// Closes the books.

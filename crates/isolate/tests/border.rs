@@ -11,8 +11,8 @@ mod lab;
 mod support;
 
 use coracle_isolate::{
-    Call, Clock, Guest, Image, Machine, Message, Outcome, Report, Sandbox, SandboxConfig, Scheduler,
-    Stats, SystemClock, VerdictKind, WorkerSpec,
+    Call, Clock, Guest, Image, Machine, Message, Outcome, Report, Sandbox, SandboxConfig,
+    Scheduler, Stats, SystemClock, VerdictKind, WorkerSpec,
 };
 use coracle_loader::Limits;
 use coracle_value::Value;
@@ -186,10 +186,7 @@ fn history(seed: u64, reached: &mut Reached) {
     // Ids of more than one byte, so that a guest's guess is not always right.
     while run.lab.id() < 1_000 {}
     if !hostile.hostile_birth {
-        run.honest = Some(
-            run.lab
-                .isolate(spec(HONEST_LOAD_BYTES, widest())),
-        );
+        run.honest = Some(run.lab.isolate(spec(HONEST_LOAD_BYTES, widest())));
     }
     run.call_honest();
     for _ in 0..10 + run.random.below(40) {
@@ -367,7 +364,10 @@ impl History<'_> {
 fn assert_within_limits(report: &Report, limits: &Limits) {
     let usage = &report.usage;
     assert!(usage.fuel_run <= limits.fuel_max + SLICE, "{usage:?}");
-    assert!(usage.fuel_load <= limits.startup_fuel_max + SLICE, "{usage:?}");
+    assert!(
+        usage.fuel_load <= limits.startup_fuel_max + SLICE,
+        "{usage:?}"
+    );
     assert!(usage.memory_peak_bytes <= 4 << 20, "{usage:?}");
     assert!(u64::from(usage.subrequests) <= limits.subrequests_max);
     let log_bytes: usize = report.logs.iter().map(|log| log.message.len()).sum();

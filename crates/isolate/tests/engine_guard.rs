@@ -1,9 +1,9 @@
 //! What the guest's build leans on, checked in the guest itself: its imports and exports, how its interpreter
 //! dispatches, and that its stacks fit together.
 
-mod support;
 #[path = "support/lab.rs"]
 mod lab;
+mod support;
 
 use coracle_abi::{IMPORT_MODULE, IMPORTS, export};
 use coracle_value::Value;

@@ -382,6 +382,8 @@ fn what_prepares_stacks_prepares_nothing_for_us() {
             "{prepare}"
         );
     }
+    let prepared = "Error.prepareStackTrace = (error, sites) => `${error.message} from ${sites[0].getFunctionName()}`; return new Error('m').stack;";
+    assert_eq!(bench.eval(prepared), "m from run".into());
     let limit = "Error.stackTraceLimit = 0; throw new RangeError('m');";
     let error = thrown(&bench.run(limit));
     assert_eq!((error.message.as_str(), error.stack.as_str()), ("m", ""));

@@ -412,7 +412,10 @@ fn an_assisted_turn_of_an_endless_loop_comes_back_and_its_wall_time_is_kept() {
     let events = Events::default();
     let threads = sleeping(&events);
     let hurried = limits(|limits| limits.wall_ms_max = 100);
-    for (isolate, body) in [(1, "for (;;);"), (2, "await new Promise((done) => setTimeout(done, 1e6))")] {
+    for (isolate, body) in [
+        (1, "for (;;);"),
+        (2, "await new Promise((done) => setTimeout(done, 1e6))"),
+    ] {
         threads.send(Message::Start {
             isolate,
             worker: worker_with(&[("main.js", &run(body))], hurried),

@@ -5,9 +5,12 @@
 mod support;
 
 use coracle_isolate::{Bytes, Form, Message, Outcome, Report, Scheduler, VerdictKind};
-use coracle_value::{BigInt, Bounds, ErrorValue, Text, TypedArrayKind, Value, decode, encode};
+use coracle_loader::Limits;
+use coracle_value::{
+    BigInt, Bounds, DEPTH_CEILING, ErrorValue, Text, TypedArrayKind, Value, decode, encode,
+};
 use proptest::prelude::*;
-use support::{Bench, json, thrown_text, value, worker};
+use support::{Bench, json, thrown_text, value, worker, worker_with};
 
 const ECHO: &str = "export default { run(value) { return value; } };";
 
@@ -936,6 +939,34 @@ const NEST: &str = "export default {
     return it;
   },
 };";
+
+#[test]
+fn the_limit_on_nesting_can_be_raised_to_the_ceiling() {
+    let bench = Bench::new();
+    let mut limits = Limits::default();
+    limits.value_depth_max = DEPTH_CEILING as u64;
+    let isolate = bench.isolate(worker_with(&[("main.js", ECHO)], limits));
+    let echo = |depth: usize, form: Form| {
+        let mut call = bench.call_of("run", &[nested(depth)]);
+        if form == Form::Json {
+            let text = format!("{}{}", "[".repeat(depth + 1), "]".repeat(depth + 1));
+            call.args = Bytes {
+                form,
+                bytes: text.into(),
+            };
+        }
+        call.result_form = form;
+        call.limits.value_depth_max = limits.value_depth_max;
+        bench.report(bench.send(isolate, call))
+    };
+    for form in [Form::Cbor, Form::Json] {
+        assert!(
+            matches!(echo(DEPTH_CEILING - 1, form).outcome, Outcome::Value(_)),
+            "{form:?}"
+        );
+        assert!(is_too_deep(&echo(DEPTH_CEILING, form)), "{form:?}");
+    }
+}
 
 #[test]
 fn json_is_as_deep_as_any_value_may_be() {

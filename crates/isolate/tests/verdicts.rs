@@ -741,6 +741,82 @@ fn what_a_call_leaves_running_is_stopped_without_a_second_report() {
     }
 }
 
+/// The first call asks for a token, the others wait for the same promise: their own requests begin in the first one's
+/// entry, and must not end with it.
+#[test]
+fn calls_that_await_the_same_promise_all_get_on() {
+    let lab = Lab::new();
+    let isolate = lab.source(
+        "let token; const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+         export default { async run(x) {
+           token ??= pause(10).then(() => 'token');
+           const mine = await token;
+           if (x > 0) { console.log('went on ' + x); await pause(x); await fetch('https://a.example/').catch(() => {}); await pause(x) }
+           console.log('done ' + x);
+           return mine + x;
+         } }",
+    );
+    let calls = [0, 30, 20, 500].map(|x| {
+        let call = lab.call_of("run", Value::from(x));
+        (x, lab.send(isolate, call))
+    });
+    for (x, call) in calls {
+        let report = lab.report(call);
+        assert_eq!(value(&report), text(&format!("token{x}")));
+        // Its own last line is in its own output, or in that of one who was there at the time.
+        assert!(report.usage.wall_us >= 10_000);
+    }
+    let seen = lab.seen.borrow();
+    let lines: Vec<&str> = seen
+        .reports
+        .values()
+        .flat_map(|reports| &reports[0].logs)
+        .map(|log| &log.message[..])
+        .collect();
+    assert_eq!(lines.len(), 7, "{lines:?}");
+    drop(seen);
+    assert_eq!(lab.stats().alarms, 0);
+    lab.end(isolate);
+    lab.assert_empty();
+}
+
+#[test]
+fn what_a_call_leaves_is_kept_for_the_others_within_its_wall_time() {
+    let lab = Lab::new();
+    let isolate = lab.source(
+        "let ticks = 0; export default {
+           leave(_) { setInterval(() => { ticks++ }, 100); return 'left' },
+           async wait(x) { await new Promise((done) => setTimeout(done, x)); return ticks } }",
+    );
+    let waits = [1_000, 5_000].map(|x| {
+        let call = lab.call_of("wait", Value::from(x));
+        lab.send(isolate, call)
+    });
+    let mut leave = lab.call_of("leave", Value::Null);
+    leave.limits.wall_ms_max = 2_000;
+    let leave = lab.send(isolate, leave);
+    assert_eq!(value(&lab.report_now(leave)), text("left"));
+    // It ticks while others are there, and until its own two seconds are up.
+    let ticks = |call| match value(&lab.report(call)) {
+        Value::Number(ticks) => ticks,
+        other => panic!("{other:?}"),
+    };
+    assert!((9.0..=10.0).contains(&ticks(waits[0])));
+    assert!((18.0..=20.0).contains(&ticks(waits[1])));
+    // With nobody else there it goes with its result.
+    assert_eq!(
+        value(&lab.call(isolate, "leave", Value::Null)),
+        text("left")
+    );
+    assert_eq!(lab.stats().alarms, 0);
+    assert!((18.0..=20.0).contains(&ticks({
+        let call = lab.call_of("wait", Value::from(1_000));
+        lab.send(isolate, call)
+    })));
+    lab.end(isolate);
+    lab.assert_empty();
+}
+
 // --- the same again ---
 
 #[test]

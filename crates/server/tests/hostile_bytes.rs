@@ -43,14 +43,22 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
     let mut seeds: Vec<_> = fs::read_dir(seeds_folder())
         .expect("the seeds are there")
         .flatten()
-        .map(|file| (file.file_name().to_string_lossy().into_owned(), fs::read(file.path()).expect("readable")))
+        .map(|file| {
+            (
+                file.file_name().to_string_lossy().into_owned(),
+                fs::read(file.path()).expect("readable"),
+            )
+        })
         .collect();
     seeds.sort();
     seeds
 }
 
 fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     LocalSet::new().block_on(&runtime, test)
 }
 
@@ -62,7 +70,11 @@ fn record_the_seeds() {
         let server = server();
         for scenario in SCENARIOS {
             let session = record(&server, scenario).await;
-            fs::write(seeds_folder().join(format!("{}.bin", scenario.name)), session).expect("written");
+            fs::write(
+                seeds_folder().join(format!("{}.bin", scenario.name)),
+                session,
+            )
+            .expect("written");
         }
     });
 }
@@ -71,14 +83,22 @@ fn record_the_seeds() {
 fn the_seeds_are_whole_sessions() {
     for (name, session) in seeds() {
         let frames = mutation::frames(&session);
-        assert!(frames.len() > 2 && frames.concat() == session, "{name} has {} messages", frames.len());
+        assert!(
+            frames.len() > 2 && frames.concat() == session,
+            "{name} has {} messages",
+            frames.len()
+        );
     }
 }
 
 #[test]
 fn a_server_does_not_mind_what_it_is_sent() {
-    let seconds = std::env::var("CORACLE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let seed = std::env::var("CORACLE_FUZZ_SEED").ok().and_then(|text| text.parse().ok());
+    let seconds = std::env::var("CORACLE_FUZZ_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let seed = std::env::var("CORACLE_FUZZ_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or_else(|| if seconds.is_some() { now() } else { 1 });
     let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(15));
     run(async {
@@ -95,13 +115,19 @@ fn a_server_does_not_mind_what_it_is_sent() {
         let sessions: Vec<Vec<u8>> = seeds.into_iter().map(|(_, session)| session).collect();
         let (mut random, mut attacks) = (Random::new(seed), 0);
         while Instant::now() < end {
-            let round: Vec<Attack> = (0..ROUND).map(|_| mutation::attack(&mut random, &sessions)).collect();
+            let round: Vec<Attack> = (0..ROUND)
+                .map(|_| mutation::attack(&mut random, &sessions))
+                .collect();
             let sent: Vec<Vec<u8>> = round.iter().map(|attack| attack.pieces.concat()).collect();
             attacks += round.len();
-            futures::future::join_all(round.into_iter().map(|attack| deliver(&server, attack))).await;
+            futures::future::join_all(round.into_iter().map(|attack| deliver(&server, attack)))
+                .await;
             if let Err(problem) = oracle.check(&server).await {
                 let kept = keep(&sent);
-                panic!("seed {seed}, attacks up to {attacks}: {problem}\nwhat was sent is in {}", kept.display());
+                panic!(
+                    "seed {seed}, attacks up to {attacks}: {problem}\nwhat was sent is in {}",
+                    kept.display()
+                );
             }
         }
         eprintln!("seed {seed}: {attacks} attacks");
@@ -120,9 +146,20 @@ fn replay() {
         for file in fs::read_dir(folder).expect("a folder").flatten() {
             let sent = fs::read(file.path()).expect("readable");
             for (reads, lingers) in [(true, true), (true, false), (false, true), (false, false)] {
-                deliver(&server, Attack { pieces: vec![sent.clone()], reads, lingers }).await;
+                deliver(
+                    &server,
+                    Attack {
+                        pieces: vec![sent.clone()],
+                        reads,
+                        lingers,
+                    },
+                )
+                .await;
                 if let Err(problem) = oracle.check(&server).await {
-                    panic!("{} (reads: {reads}, lingers: {lingers}): {problem}", file.path().display());
+                    panic!(
+                        "{} (reads: {reads}, lingers: {lingers}): {problem}",
+                        file.path().display()
+                    );
                 }
             }
         }
@@ -130,7 +167,9 @@ fn replay() {
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64)
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(1, |now| now.as_nanos() as u64)
 }
 
 /// Plays the hostile client: one connection from its beginning to its end.

@@ -82,7 +82,9 @@ impl<W: AsyncWrite + Unpin + 'static> Backlog<W> {
                 }
                 Poll::Ready(outcome) => {
                     self.fail();
-                    return Poll::Ready(Err(outcome.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into())));
+                    return Poll::Ready(Err(outcome
+                        .err()
+                        .unwrap_or_else(|| io::ErrorKind::WriteZero.into())));
                 }
             }
         }
@@ -143,7 +145,9 @@ fn wake(waker: &mut Option<Waker>) {
 async fn flush_for_ever<W: AsyncWrite + Unpin + 'static>(backlog: Weak<RefCell<Backlog<W>>>) {
     loop {
         let dirty = std::future::poll_fn(|context| {
-            let Some(backlog) = backlog.upgrade() else { return Poll::Ready(false) };
+            let Some(backlog) = backlog.upgrade() else {
+                return Poll::Ready(false);
+            };
             let mut backlog = backlog.borrow_mut();
             if backlog.failed {
                 return Poll::Ready(false);
@@ -160,7 +164,10 @@ async fn flush_for_ever<W: AsyncWrite + Unpin + 'static>(backlog: Weak<RefCell<B
         // Whatever else is ready adds to the same write.
         tokio::task::yield_now().await;
         let flushed = std::future::poll_fn(|context| match backlog.upgrade() {
-            Some(backlog) => backlog.borrow_mut().poll_write_out(context).map(|outcome| outcome.is_ok()),
+            Some(backlog) => backlog
+                .borrow_mut()
+                .poll_write_out(context)
+                .map(|outcome| outcome.is_ok()),
             None => Poll::Ready(false),
         });
         if !flushed.await {

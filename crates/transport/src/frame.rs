@@ -55,7 +55,9 @@ where
     reader.read_exact(&mut first[read..]).await?;
     let segment_count = number(&first, 0) as usize + 1;
     if segment_count >= SEGMENTS_MAX {
-        return Err(Error::failed(format!("a message has {segment_count} segments; fewer than {SEGMENTS_MAX} may be")));
+        return Err(Error::failed(format!(
+            "a message has {segment_count} segments; fewer than {SEGMENTS_MAX} may be"
+        )));
     }
     // The sizes of the other segments, filled up to a whole word.
     let mut rest = vec![0; (segment_count - 1).next_multiple_of(2) * 4];
@@ -69,11 +71,16 @@ where
         let start = words;
         words += u64::from(size);
         if words * WORD_BYTES > bytes_max {
-            return Err(Error::failed(format!("a message is larger than {bytes_max} bytes (message_bytes_max)")));
+            return Err(Error::failed(format!(
+                "a message is larger than {bytes_max} bytes (message_bytes_max)"
+            )));
         }
         segments.push(start as usize..words as usize);
     }
-    Ok(Some(Head { segments, words: words as usize }))
+    Ok(Some(Head {
+        segments,
+        words: words as usize,
+    }))
 }
 
 fn number(bytes: &[u8], index: usize) -> u32 {
@@ -90,8 +97,16 @@ where
     let mut words = Vec::with_capacity(head.words);
     while words.len() < head.words {
         let start = words.len();
-        words.resize((start + STEP_WORDS).min(head.words), word(0, 0, 0, 0, 0, 0, 0, 0));
-        reader.read_exact(Word::words_to_bytes_mut(&mut words[start..])).await?;
+        words.resize(
+            (start + STEP_WORDS).min(head.words),
+            word(0, 0, 0, 0, 0, 0, 0, 0),
+        );
+        reader
+            .read_exact(Word::words_to_bytes_mut(&mut words[start..]))
+            .await?;
     }
-    Ok(Segments { segments: head.segments, words })
+    Ok(Segments {
+        segments: head.segments,
+        words,
+    })
 }

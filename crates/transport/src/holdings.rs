@@ -38,7 +38,10 @@ impl Everyone {
     /// Nothing yet, and at most this much.
     #[must_use]
     pub fn new(bytes_max: u64) -> Arc<Self> {
-        Arc::new(Self { bytes: AtomicU64::new(0), bytes_max })
+        Arc::new(Self {
+            bytes: AtomicU64::new(0),
+            bytes_max,
+        })
     }
 
     /// How much it is.
@@ -117,7 +120,11 @@ impl Holdings {
 
     /// Whatever a peer that is trusted sends, as long as each message is at most that large.
     pub(crate) fn of_trusted_peer(message_bytes_max: u64) -> Rc<Self> {
-        let bounds = Bounds { message_bytes_max, connection_bytes_max: u64::MAX, questions_max: usize::MAX };
+        let bounds = Bounds {
+            message_bytes_max,
+            connection_bytes_max: u64::MAX,
+            questions_max: usize::MAX,
+        };
         let holdings = Self::new(bounds, &Everyone::new(u64::MAX));
         holdings.introduce();
         holdings
@@ -139,10 +146,14 @@ impl Holdings {
     /// When there is no room.
     pub fn check(&self) -> Result<(), Full> {
         if self.bytes.get() >= self.bounds.connection_bytes_max {
-            return Err(Full::Connection { limit: self.bounds.connection_bytes_max });
+            return Err(Full::Connection {
+                limit: self.bounds.connection_bytes_max,
+            });
         }
         if self.everyone.bytes() >= self.everyone.bytes_max {
-            return Err(Full::Everyone { limit: self.everyone.bytes_max });
+            return Err(Full::Everyone {
+                limit: self.everyone.bytes_max,
+            });
         }
         Ok(())
     }
@@ -154,7 +165,11 @@ impl Holdings {
     pub fn hold(self: &Rc<Self>, bytes: u64) -> Result<Held, Full> {
         self.check()?;
         self.add(bytes);
-        Ok(Held { holdings: Rc::clone(self), bytes, is_message: false })
+        Ok(Held {
+            holdings: Rc::clone(self),
+            bytes,
+            is_message: false,
+        })
     }
 
     fn add(&self, bytes: u64) {
@@ -185,7 +200,11 @@ impl Holdings {
     pub(crate) fn hold_message(self: &Rc<Self>, bytes: u64) -> Held {
         self.add(bytes);
         self.message_bytes.set(self.message_bytes.get() + bytes);
-        Held { holdings: Rc::clone(self), bytes, is_message: true }
+        Held {
+            holdings: Rc::clone(self),
+            bytes,
+            is_message: true,
+        }
     }
 
     pub(crate) fn set_reader(&self, context: &Context<'_>) {
@@ -242,7 +261,9 @@ impl Holdings {
 impl Drop for Holdings {
     fn drop(&mut self) {
         // All that is left: answers that were never finished, and what was never taken.
-        self.everyone.bytes.fetch_sub(self.bytes.get(), Ordering::Relaxed);
+        self.everyone
+            .bytes
+            .fetch_sub(self.bytes.get(), Ordering::Relaxed);
     }
 }
 
@@ -258,7 +279,9 @@ impl Drop for Held {
     fn drop(&mut self) {
         self.holdings.subtract(self.bytes);
         if self.is_message {
-            self.holdings.message_bytes.set(self.holdings.message_bytes.get() - self.bytes);
+            self.holdings
+                .message_bytes
+                .set(self.holdings.message_bytes.get() - self.bytes);
             self.holdings.wake_reader();
         }
     }

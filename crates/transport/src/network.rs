@@ -39,7 +39,11 @@ pub fn client_network<S>(stream: S, message_bytes_max: u64) -> Network<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    Network::new(stream, Side::Client, Holdings::of_trusted_peer(message_bytes_max))
+    Network::new(
+        stream,
+        Side::Client,
+        Holdings::of_trusted_peer(message_bytes_max),
+    )
 }
 
 /// The server's end of a stream, which holds no more for its peer than that.
@@ -67,12 +71,19 @@ where
         let (end, over) = oneshot::channel();
         let link = Link {
             side,
-            reader: Rc::new(RefCell::new(Some(BufReader::with_capacity(READ_BUFFER_BYTES, reader)))),
+            reader: Rc::new(RefCell::new(Some(BufReader::with_capacity(
+                READ_BUFFER_BYTES,
+                reader,
+            )))),
             backlog: Backlog::start(writer, Rc::clone(&holdings)),
             holdings,
             end: Rc::new(RefCell::new(Some(end))),
         };
-        Self { side, link, over: over.shared() }
+        Self {
+            side,
+            link,
+            over: over.shared(),
+        }
     }
 }
 
@@ -149,7 +160,11 @@ where
         let Some(mut reader) = self.reader.borrow_mut().take() else {
             return Promise::err(Error::failed("the stream is not read any more".into()));
         };
-        let (slot, holdings, backlog) = (Rc::clone(&self.reader), Rc::clone(&self.holdings), Rc::clone(&self.backlog));
+        let (slot, holdings, backlog) = (
+            Rc::clone(&self.reader),
+            Rc::clone(&self.holdings),
+            Rc::clone(&self.backlog),
+        );
         let takes_resolutions = self.side == Side::Client;
         Promise::from_future(async move {
             let incoming = loop {
@@ -179,7 +194,9 @@ where
             match outcome {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(error)) => Err(Error::disconnected(error.to_string())),
-                Err(_) => Err(Error::disconnected("the peer did not take what was written".into())),
+                Err(_) => Err(Error::disconnected(
+                    "the peer did not take what was written".into(),
+                )),
             }
         })
     }
@@ -193,7 +210,9 @@ async fn unless_failed<W: AsyncWrite + Unpin + 'static>(
 ) -> Result<Option<Incoming>, Error> {
     poll_fn(|context| {
         if backlog.borrow().has_failed() {
-            return Poll::Ready(Err(Error::disconnected("the peer does not take what is written to it".into())));
+            return Poll::Ready(Err(Error::disconnected(
+                "the peer does not take what is written to it".into(),
+            )));
         }
         holdings.set_reader(context);
         receive.as_mut().poll(context)
@@ -201,20 +220,35 @@ async fn unless_failed<W: AsyncWrite + Unpin + 'static>(
     .await
 }
 
-async fn receive<S>(reader: &mut Reader<S>, holdings: &Rc<Holdings>) -> Result<Option<Incoming>, Error>
+async fn receive<S>(
+    reader: &mut Reader<S>,
+    holdings: &Rc<Holdings>,
+) -> Result<Option<Incoming>, Error>
 where
     S: AsyncRead + Unpin,
 {
     let bytes_max = holdings.bounds().message_bytes_max;
-    let Some(head) = frame::read_head(reader, bytes_max).await? else { return Ok(None) };
+    let Some(head) = frame::read_head(reader, bytes_max).await? else {
+        return Ok(None);
+    };
     let bytes = head.bytes();
-    poll_fn(|_| if holdings.has_room(bytes) { Poll::Ready(()) } else { Poll::Pending }).await;
+    poll_fn(|_| {
+        if holdings.has_room(bytes) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
     let held = holdings.hold_message(bytes);
     let segments = frame::read_segments(reader, head).await?;
     let mut options = ReaderOptions::new();
     options.traversal_limit_in_words(Some(usize::try_from(bytes_max / 8).unwrap_or(usize::MAX)));
     options.nesting_limit(NESTING_MAX);
-    let incoming = Incoming { message: message::Reader::new(segments, options), _held: held };
+    let incoming = Incoming {
+        message: message::Reader::new(segments, options),
+        _held: held,
+    };
     note_question(&incoming, holdings)?;
     Ok(Some(incoming))
 }
@@ -222,7 +256,12 @@ where
 /// Counts the peer's questions. What is malformed is left to the RPC layer to complain about.
 fn note_question(incoming: &Incoming, holdings: &Holdings) -> Result<(), Error> {
     use rpc_capnp::message::Which;
-    let Ok(message) = incoming.message.get_root::<rpc_capnp::message::Reader<'_>>() else { return Ok(()) };
+    let Ok(message) = incoming
+        .message
+        .get_root::<rpc_capnp::message::Reader<'_>>()
+    else {
+        return Ok(());
+    };
     let one_too_many = match message.which() {
         Ok(Which::Bootstrap(Ok(bootstrap))) => holdings.asked(bootstrap.get_question_id()),
         Ok(Which::Call(Ok(call))) => holdings.asked(call.get_question_id()),
@@ -253,13 +292,17 @@ impl Incoming {
     /// other are kept for ever, and the connection with them.
     fn is_resolution(&self) -> bool {
         let message = self.message.get_root::<rpc_capnp::message::Reader<'_>>();
-        message.is_ok_and(|message| matches!(message.which(), Ok(rpc_capnp::message::Which::Resolve(_))))
+        message.is_ok_and(|message| {
+            matches!(message.which(), Ok(rpc_capnp::message::Which::Resolve(_)))
+        })
     }
 
     /// The answer to a message that is not understood, upon which the peer lets go of what is in it.
     fn unimplemented(&self) -> Result<Message, Error> {
         let mut answer = Message::new(message::HeapAllocator::new());
-        answer.init_root::<rpc_capnp::message::Builder<'_>>().set_unimplemented(self.message.get_root()?)?;
+        answer
+            .init_root::<rpc_capnp::message::Builder<'_>>()
+            .set_unimplemented(self.message.get_root()?)?;
         Ok(answer)
     }
 }
@@ -287,7 +330,8 @@ impl<W: AsyncWrite + Unpin + 'static> OutgoingMessage for Outgoing<W> {
 
     fn send(self: Box<Self>) -> (Promise<(), Error>, Rc<Message>) {
         if let Some(question) = answered_question(&self.message) {
-            self.holdings.answered(question, self.size_in_words() as u64 * 8);
+            self.holdings
+                .answered(question, self.size_in_words() as u64 * 8);
         }
         let pushed = self.backlog.borrow_mut().push(&self.message);
         let promise = match pushed {

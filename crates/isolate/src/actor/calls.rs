@@ -76,8 +76,11 @@ impl Actor {
                 let outcome = Outcome::Verdict(books.verdict_on_wall(now));
                 self.end(Some((invocation, outcome)), around, effects)
             }
-            // Its result crossed the alarm.
-            Some(_) => Life::GoesOn,
+            // It had its result before; what it left has had its time.
+            Some(_) => {
+                self.let_go(invocation, effects);
+                Life::GoesOn
+            }
             None => {
                 if let Some(books) = self.take_waiting(invocation) {
                     let outcome = Outcome::Verdict(books.verdict_on_wall(now));
@@ -101,8 +104,8 @@ impl Actor {
                 if !self.has_others(invocation) {
                     return self.end(Some((invocation, outcome)), around, effects);
                 }
-                // Others are in the isolate. What this call left waiting is forgotten; code of its own that is in the
-                // middle of an entry runs to its end, within its limits, as long as others are there.
+                // Others are in the isolate, and may wait for what this call's entries have started: that goes on as if
+                // the call had ended. Code of it that is in the middle of an entry runs on while others are there.
                 self.report(invocation, outcome, around, effects);
                 if let Some(books) = self.invocations.get_mut(&invocation) {
                     books.abandoned = true;

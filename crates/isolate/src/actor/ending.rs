@@ -1,10 +1,11 @@
 //! Reports, each exactly once, and the end of the isolate.
 
-use super::{Actor, Effects, Guest, Life, Run, Surroundings};
+use super::{Actor, Alarm, AlarmChange, AlarmOf, Effects, Guest, Life, Mail, Run, Surroundings};
 use crate::{
     invocation::Invocation,
     message::{Event, Outcome, Report, Verdict, VerdictKind},
 };
+use std::time::Duration;
 
 impl Actor {
     /// With nothing left that could settle a call, it is over; the isolate serves on.
@@ -21,7 +22,7 @@ impl Actor {
         }
     }
 
-    /// Reports an invocation and closes its books; they stay open while code of its own is in the middle of an entry.
+    /// Reports an invocation. Its books are closed, unless something of it may still be wanted.
     pub(super) fn report(
         &mut self,
         invocation: u64,
@@ -40,11 +41,45 @@ impl Actor {
         let report = books.report(outcome, now, memory);
         self.served = true;
         self.send(invocation, report, true, effects);
+        if self.has_unreported() {
+            self.linger(invocation, effects);
+        } else {
+            let all: Vec<u64> = self.invocations.keys().copied().collect();
+            for reported in all {
+                self.let_go(reported, effects);
+            }
+        }
+    }
+
+    /// What an invocation's entries have started may be what others wait for: it stays for the rest of the invocation's
+    /// wall time. Where there is nothing of the kind, the invocation is let go.
+    fn linger(&mut self, invocation: u64, effects: &mut Effects) {
+        match self.invocations.get(&invocation) {
+            Some(books) if !books.operations.is_empty() => {
+                effects.alarms.push(AlarmChange::Set(Alarm {
+                    at: books.arrived + Duration::from_millis(books.limits.wall_ms_max),
+                    mail: Mail::WallTime { invocation },
+                }));
+            }
+            _ => self.let_go(invocation, effects),
+        }
+    }
+
+    /// Drops what is left of an invocation that has been reported; its books stay while an entry of its own is under
+    /// way, to pay for it.
+    pub(super) fn let_go(&mut self, invocation: u64, effects: &mut Effects) {
         self.forget_operations(invocation, effects);
+        let of = AlarmOf::WallTime(invocation);
+        effects.alarms.push(AlarmChange::Clear(of));
         let is_running = matches!(&self.guest, Guest::Running(run) if run.invocation == invocation);
         if !is_running {
             self.invocations.remove(&invocation);
         }
+    }
+
+    /// Whether an invocation in the isolate waits for its result.
+    pub(super) fn has_unreported(&self) -> bool {
+        self.invocations.values().any(|books| !books.reported)
     }
 
     /// Reports an invocation that never got as far as having books in the isolate.
@@ -73,15 +108,15 @@ impl Actor {
         }
     }
 
-    /// After an entry of an invocation that had its result before: nothing of it runs any more.
-    pub(super) fn forget_if_reported(&mut self, invocation: u64, effects: &mut Effects) {
-        if self
-            .invocations
-            .get(&invocation)
-            .is_some_and(|books| books.reported)
-        {
-            self.forget_operations(invocation, effects);
-            self.invocations.remove(&invocation);
+    /// After an entry of an invocation that may have been reported.
+    pub(super) fn settle_leftovers(&mut self, invocation: u64, effects: &mut Effects) {
+        let Some(books) = self.invocations.get(&invocation) else {
+            return;
+        };
+        match (books.reported, self.has_unreported()) {
+            (false, _) => {}
+            (true, true) => self.linger(invocation, effects),
+            (true, false) => self.let_go(invocation, effects),
         }
     }
 

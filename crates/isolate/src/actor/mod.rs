@@ -2,25 +2,25 @@
 //!
 //! An actor is plain data between slices and may be run by any thread, one at a time. It decides nothing about other
 //! isolates and knows no thread, queue or socket; time comes from a [`Clock`], what it wants done leaves in [`Effects`].
-//! This file has its life: mail in, slices, what an entry leaves behind. `calls` begins and cancels invocations,
-//! `operations` keeps what they wait for, `outcome` says what the guest's words and failures mean, `ending` reports.
+//! This file has its life: mail in, turns. `calls` begins and cancels invocations, `entries` runs them, `operations`
+//! keeps what they wait for, `outcome` says what the guest's words and failures mean, `ending` reports.
 
 mod calls;
 mod ending;
+mod entries;
 mod operations;
 mod outcome;
 
 use crate::{
-    border::{self, Allowance, Outbox},
+    border::{self, Outbox},
     clock::Clock,
     fuel,
-    instance::{Done, Entry, Instance, Running, Terms},
+    instance::{Entry, Instance, Running},
     invocation::{Invocation, Memory},
-    message::{Call, Event, Outcome, WorkerSpec},
+    message::{Call, Event, WorkerSpec},
     pool_memory::PoolMemory,
     sandbox::Sandbox,
 };
-use coracle_abi as abi;
 use operations::Operation;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -70,10 +70,15 @@ pub(crate) struct Effects {
 
 pub(crate) enum AlarmChange {
     Set(Alarm),
-    /// The operation's alarm is no longer wanted.
-    Clear {
-        operation: u64,
-    },
+    /// It is no longer wanted.
+    Clear(AlarmOf),
+}
+
+/// What an alarm is of; an isolate has one of each.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum AlarmOf {
+    WallTime(u64),
+    Operation(u64),
 }
 
 /// Something to be told at a time of the monotonic clock.
@@ -93,6 +98,15 @@ pub(crate) enum Mail {
 }
 
 impl Mail {
+    /// What it is the alarm of, if it is one.
+    pub(crate) fn alarm_of(&self) -> Option<AlarmOf> {
+        match self {
+            Self::WallTime { invocation } => Some(AlarmOf::WallTime(*invocation)),
+            Self::Settle { operation, .. } => Some(AlarmOf::Operation(*operation)),
+            Self::Call { .. } | Self::Collect | Self::Cancel { .. } | Self::End => None,
+        }
+    }
+
     /// Whether it is acted on before the code that is running gets its next slice.
     pub(crate) fn is_urgent(&self) -> bool {
         matches!(
@@ -293,249 +307,11 @@ impl Actor {
         }
     }
 
-    /// Begins an entry into the instance, which is at rest; without one nothing happens.
-    fn enter(&mut self, entry: Entry, invocation: u64, around: &Surroundings<'_>) {
-        let terms = self.terms(EntryKind::Run, invocation, around);
-        self.guest = match std::mem::replace(&mut self.guest, Guest::Unborn) {
-            Guest::Resting(instance) => {
-                let running = instance.enter(entry, terms);
-                Guest::Running(Run::new(running, EntryKind::Run, invocation, terms))
-            }
-            other => other,
-        };
-    }
-
-    fn terms(&self, kind: EntryKind, invocation: u64, around: &Surroundings<'_>) -> Terms {
-        let now_ms = around.clock.epoch_ms();
-        let Some(books) = self.invocations.get(&invocation) else {
-            let allowance = Allowance {
-                memory_bytes_max: self.spec.limits.memory_bytes_max,
-                ..Allowance::default()
-            };
-            return Terms {
-                fuel: fuel::COLLECTION,
-                slice: around.pace.slice,
-                now_ms,
-                allowance,
-            };
-        };
-        Terms {
-            fuel: match kind {
-                EntryKind::Load => books.limits.startup_fuel_max,
-                EntryKind::Run => books.fuel_left(),
-            },
-            slice: around.pace.slice,
-            now_ms,
-            allowance: Allowance {
-                log_bytes: books.log_bytes_left,
-                subrequests_sent: books.subrequests,
-                subrequests_max: books.limits.subrequests_max,
-                memory_bytes_max: books.limits.memory_bytes_max,
-            },
-        }
-    }
-
-    // --- what a slice leaves behind ---
-
-    /// After a slice that did not end the entry.
-    fn after_slice(
-        &mut self,
-        spent: Duration,
-        around: &Surroundings<'_>,
-        effects: &mut Effects,
-    ) -> Life {
-        let Guest::Running(run) = &mut self.guest else {
-            return Life::GoesOn;
-        };
-        run.slices += 1;
-        let (kind, invocation) = (run.kind, run.invocation);
-        self.charge_cpu(invocation, kind, spent);
-        match kind {
-            EntryKind::Load => self.take_what_a_load_said(invocation),
-            EntryKind::Run => {
-                if self.deliver(invocation, around, effects) == Life::Ended {
-                    return Life::Ended;
-                }
-            }
-        }
-        self.end_if_cpu_is_used_up(invocation, around, effects)
-    }
-
-    /// After an entry has ended.
-    fn after_entry(
-        &mut self,
-        done: Done,
-        spent: Duration,
-        around: &Surroundings<'_>,
-        effects: &mut Effects,
-    ) -> Life {
-        let guest = match done.instance {
-            Some(instance) => Guest::Resting(instance),
-            None => Guest::Unborn,
-        };
-        let Guest::Running(run) = std::mem::replace(&mut self.guest, guest) else {
-            return Life::GoesOn;
-        };
-        let (kind, invocation) = (run.kind, run.invocation);
-        self.charge_cpu(invocation, kind, spent);
-        self.charge_fuel(invocation, kind, run.fuel - done.fuel_left.min(run.fuel));
-        if kind == EntryKind::Load {
-            self.take_what_a_load_said(invocation);
-        } else if self.deliver(invocation, around, effects) == Life::Ended {
-            return Life::Ended;
-        }
-        if let Err(error) = done.outcome {
-            let outcome = self.outcome_of_failure(&error, kind, invocation);
-            return self.end(Some((invocation, outcome)), around, effects);
-        }
-        if kind == EntryKind::Load {
-            return self.after_load(invocation, around, effects);
-        }
-        if self.end_if_cpu_is_used_up(invocation, around, effects) == Life::Ended {
-            return Life::Ended;
-        }
-        self.forget_if_reported(invocation, effects);
-        Life::GoesOn
-    }
-
-    fn charge_cpu(&mut self, invocation: u64, kind: EntryKind, spent: Duration) {
-        if let Some(books) = self.invocations.get_mut(&invocation) {
-            match kind {
-                EntryKind::Load => books.cpu_load += spent,
-                EntryKind::Run => books.cpu_run += spent,
-            }
-        }
-    }
-
-    fn charge_fuel(&mut self, invocation: u64, kind: EntryKind, burnt: u64) {
-        if let Some(books) = self.invocations.get_mut(&invocation) {
-            match kind {
-                EntryKind::Load => books.fuel_load += burnt,
-                EntryKind::Run => books.fuel_run += burnt,
-            }
-        }
-    }
-
-    fn end_if_cpu_is_used_up(
-        &mut self,
-        invocation: u64,
-        around: &Surroundings<'_>,
-        effects: &mut Effects,
-    ) -> Life {
-        let verdict = self
-            .invocations
-            .get(&invocation)
-            .and_then(Invocation::verdict_on_cpu);
-        match verdict {
-            Some(verdict) => {
-                let culprit = (invocation, Outcome::Verdict(verdict));
-                self.end(Some(culprit), around, effects)
-            }
-            None => Life::GoesOn,
-        }
-    }
-
-    /// Logs and counters of the slice, into the books of the invocation that ran.
-    fn take_outbox_books(&mut self, invocation: u64) {
-        let mut outbox = border::lock(&self.outbox);
-        let logs = std::mem::take(&mut outbox.logs);
-        let bytes = std::mem::take(&mut outbox.log_bytes);
-        let dropped = std::mem::take(&mut outbox.log_bytes_dropped);
-        if let Some(books) = self.invocations.get_mut(&invocation) {
-            books.log_bytes_left = books.log_bytes_left.saturating_sub(bytes);
-            books.log_bytes_dropped += dropped;
-            books.logs.extend(logs);
-        }
-    }
-
-    /// A load can only log and say how it went, once; what else a broken guest does in it is not taken.
-    fn take_what_a_load_said(&mut self, invocation: u64) {
-        self.take_outbox_books(invocation);
-        let mut outbox = border::lock(&self.outbox);
-        for started in std::mem::take(&mut outbox.started) {
-            if let border::Started::Timer { .. } = started {
-                outbox.timer_done();
-            }
-        }
-        outbox.cancelled.clear();
-        outbox
-            .finished
-            .retain(|finished| finished.invocation == NOBODY);
-        outbox.finished.truncate(1);
-    }
-
-    /// The guest has reported how the load went, as the outcome of invocation 0; or it hangs.
-    fn after_load(
-        &mut self,
-        invocation: u64,
-        around: &Surroundings<'_>,
-        effects: &mut Effects,
-    ) -> Life {
-        let said = border::lock(&self.outbox).finished.pop();
-        if let Some(said) = &said
-            && said.kind == abi::finish::UNDEFINED
-        {
-            self.forget_if_reported(invocation, effects);
-            return Life::GoesOn;
-        }
-        let outcome = self.outcome_of_load(said, invocation);
-        // Every call that waits for the same modules has the same outcome.
-        for other in self.waiting_calls() {
-            if other != invocation {
-                self.answer_waiting(other, outcome.clone(), around, effects);
-            }
-        }
-        self.end(Some((invocation, outcome)), around, effects)
-    }
-
-    /// Acts on what the guest asked for in a slice.
-    fn deliver(
-        &mut self,
-        invocation: u64,
-        around: &Surroundings<'_>,
-        effects: &mut Effects,
-    ) -> Life {
-        self.take_outbox_books(invocation);
-        let (finished, started, cancelled) = {
-            let mut outbox = border::lock(&self.outbox);
-            (
-                std::mem::take(&mut outbox.finished),
-                std::mem::take(&mut outbox.started),
-                std::mem::take(&mut outbox.cancelled),
-            )
-        };
-        for start in started {
-            self.start_operation(start, invocation, around, effects);
-        }
-        for operation in cancelled {
-            self.drop_operation(operation, around, effects);
-        }
-        for finished in finished {
-            if self.finish(finished, around, effects) == Life::Ended {
-                return Life::Ended;
-            }
-        }
-        Life::GoesOn
-    }
-
     fn memory(&self) -> Memory {
         let outbox = border::lock(&self.outbox);
         Memory {
             bytes: outbox.memory_bytes,
             denied: outbox.memory_denied,
-        }
-    }
-}
-
-impl Run {
-    fn new(running: Running, kind: EntryKind, invocation: u64, terms: Terms) -> Self {
-        Self {
-            running,
-            kind,
-            invocation,
-            fuel: terms.fuel,
-            slice: terms.slice,
-            slices: 0,
         }
     }
 }

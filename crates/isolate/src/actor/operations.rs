@@ -1,8 +1,9 @@
 //! Host operations: what invocations wait for.
 //!
-//! An operation belongs to the invocation whose entry started it and dies with it.
+//! An operation belongs to the invocation whose entry started it. Who really waits for it can't be known
+//! (docs/decisions/0003-charging-jobs.md), so it outlives that invocation's result while others are in the isolate.
 
-use super::{Actor, Alarm, AlarmChange, Effects, Mail, Surroundings};
+use super::{Actor, Alarm, AlarmChange, AlarmOf, Effects, Mail, Surroundings};
 use crate::{
     border::{self, Started},
     instance::Entry,
@@ -33,11 +34,8 @@ impl Actor {
         around: &Surroundings<'_>,
         effects: &mut Effects,
     ) {
-        let Some(books) = self
-            .invocations
-            .get_mut(&invocation)
-            .filter(|books| !books.reported)
-        else {
+        let wanted = self.has_unreported();
+        let Some(books) = self.invocations.get_mut(&invocation).filter(|_| wanted) else {
             // Nobody is there to wait for it.
             if let Started::Timer { .. } = start {
                 border::lock(&self.outbox).timer_done();
@@ -128,7 +126,9 @@ impl Actor {
         effects: &mut Effects,
     ) {
         if let Some(invocation) = self.remove_operation(operation) {
-            effects.alarms.push(AlarmChange::Clear { operation });
+            effects
+                .alarms
+                .push(AlarmChange::Clear(AlarmOf::Operation(operation)));
             self.send_held_fetches(invocation, around, effects);
         }
     }
@@ -148,15 +148,15 @@ impl Actor {
         Some(invocation)
     }
 
-    /// What an invocation that is over left waiting dies with it, as a request's timers do in Workers.
+    /// Drops everything that an invocation's entries have started and that is not settled.
     pub(super) fn forget_operations(&mut self, invocation: u64, effects: &mut Effects) {
         let Some(books) = self.invocations.get_mut(&invocation) else {
             return;
         };
         for operation in std::mem::take(&mut books.operations) {
             self.remove_operation(operation);
-            self.forgotten.push(operation);
-            effects.alarms.push(AlarmChange::Clear { operation });
+            let of = AlarmOf::Operation(operation);
+            effects.alarms.push(AlarmChange::Clear(of));
         }
     }
 }

@@ -272,11 +272,9 @@ fn log(caller: &mut Caller<'_, State>, level: u32, pointer: u32, length: u32) ->
         _ => LogLevel::Error,
     };
     let state = caller.data_mut();
-    let cost = LOG_RECORD_BYTES.max(message.len() as u64).min(allowed);
-    state.allowance.log_bytes = allowed - cost;
+    state.allowance.log_bytes = allowed.saturating_sub(log_cost(message.len()));
     let timestamp_ms = state.now_ms;
     let mut outbox = state.outbox();
-    outbox.log_bytes += cost;
     outbox.log_bytes_dropped += (length - taken) as u64;
     if allowed > 0 {
         outbox.logs.push(Log {
@@ -286,6 +284,11 @@ fn log(caller: &mut Caller<'_, State>, level: u32, pointer: u32, length: u32) ->
         });
     }
     Ok(())
+}
+
+/// What a console line counts for.
+pub(crate) fn log_cost(message_bytes: usize) -> u64 {
+    LOG_RECORD_BYTES.max(message_bytes as u64)
 }
 
 /// The text in `bytes`, as far as it has room in `bytes_max`, and how many of the bytes it stands for. What is not

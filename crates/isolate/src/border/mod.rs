@@ -7,10 +7,15 @@ mod imports;
 mod meter;
 mod outbox;
 
-pub(crate) use imports::{linker, snapshot_linker};
+pub(crate) use imports::{linker, log_cost, snapshot_linker};
 pub(crate) use outbox::{Finished, Outbox, Started, lock};
 
-use crate::{fuel, message::VerdictKind, pool_memory::PoolMemory, sandbox::{MEMORY_BYTES_CEILING, TABLE_ELEMENTS_MAX}};
+use crate::{
+    fuel,
+    message::VerdictKind,
+    pool_memory::PoolMemory,
+    sandbox::{MEMORY_BYTES_CEILING, TABLE_ELEMENTS_MAX},
+};
 use coracle_loader::Limits;
 use meter::Meter;
 use std::sync::{Arc, Mutex, MutexGuard};

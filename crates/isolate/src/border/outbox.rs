@@ -13,8 +13,6 @@ pub(crate) struct Outbox {
     pub(crate) started: Vec<Started>,
     pub(crate) cancelled: Vec<u64>,
     pub(crate) logs: Vec<Log>,
-    /// What `logs` count for.
-    pub(crate) log_bytes: u64,
     pub(crate) log_bytes_dropped: u64,
     /// Growths of memory that were refused; the first ends the isolate.
     pub(crate) memory_denied: u32,

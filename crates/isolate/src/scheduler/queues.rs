@@ -5,7 +5,7 @@
 //! time come before both, and run no code. This is plain data under one lock: nothing here runs a guest or calls out.
 
 use crate::{
-    actor::{Actor, Alarm, AlarmChange, Mail, Turn},
+    actor::{Actor, Alarm, AlarmChange, AlarmOf, Mail, Turn},
     message::{Call, WorkerSpec},
 };
 use std::{
@@ -82,22 +82,6 @@ struct Slot {
     open: BTreeSet<u64>,
     /// Alarms that are set, so that none outlives its reason.
     alarms: HashMap<AlarmOf, AlarmKey>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum AlarmOf {
-    WallTime(u64),
-    Operation(u64),
-}
-
-impl AlarmOf {
-    fn of(mail: &Mail) -> Option<Self> {
-        match mail {
-            Mail::WallTime { invocation } => Some(Self::WallTime(*invocation)),
-            Mail::Settle { operation, .. } => Some(Self::Operation(*operation)),
-            Mail::Call { .. } | Mail::Collect | Mail::Cancel { .. } | Mail::End => None,
-        }
-    }
 }
 
 /// An isolate whose turn it is.
@@ -442,14 +426,12 @@ impl Queues {
     pub(super) fn change_alarm(&mut self, isolate: u64, change: AlarmChange) {
         match change {
             AlarmChange::Set(alarm) => self.set_alarm(isolate, alarm),
-            AlarmChange::Clear { operation } => {
-                self.clear_alarm(isolate, AlarmOf::Operation(operation));
-            }
+            AlarmChange::Clear(of) => self.clear_alarm(isolate, of),
         }
     }
 
     fn set_alarm(&mut self, isolate: u64, alarm: Alarm) {
-        let (Some(of), Some(slot)) = (AlarmOf::of(&alarm.mail), self.isolates.get_mut(&isolate))
+        let (Some(of), Some(slot)) = (alarm.mail.alarm_of(), self.isolates.get_mut(&isolate))
         else {
             return;
         };
@@ -483,7 +465,7 @@ impl Queues {
                 return;
             }
             let (isolate, mail) = alarm.remove();
-            if let (Some(of), Some(slot)) = (AlarmOf::of(&mail), self.isolates.get_mut(&isolate)) {
+            if let (Some(of), Some(slot)) = (mail.alarm_of(), self.isolates.get_mut(&isolate)) {
                 slot.alarms.remove(&of);
             }
             self.post(isolate, mail);

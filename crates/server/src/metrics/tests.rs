@@ -152,10 +152,7 @@ fn every_refusal_has_its_reason() {
     ] {
         metrics.refused(refusal_name(refusal));
     }
-    for full in [
-        Full::Connection { limit: 1 },
-        Full::Everyone { limit: 1 },
-    ] {
+    for full in [Full::Connection { limit: 1 }, Full::Everyone { limit: 1 }] {
         metrics.refused(full.as_str());
     }
     for reason in REFUSALS.into_iter().filter(|reason| *reason != OTHER) {

@@ -4,7 +4,10 @@
 //! - [`mutation`] makes dishonest ones out of them;
 //! - [`oracle`] says what must hold afterwards.
 
-#![allow(unreachable_pub, reason = "what a module offers to its neighbours is its face here too")]
+#![allow(
+    unreachable_pub,
+    reason = "what a module offers to its neighbours is its face here too"
+)]
 
 pub mod mutation;
 pub mod oracle;

@@ -19,17 +19,27 @@ pub struct Attack {
 
 /// An attack that is this session, as it was.
 pub fn honest(session: &[u8]) -> Attack {
-    Attack { pieces: vec![session.to_vec()], reads: true, lingers: true }
+    Attack {
+        pieces: vec![session.to_vec()],
+        reads: true,
+        lingers: true,
+    }
 }
 
 /// Some attack.
 pub fn attack(random: &mut Random, sessions: &[Vec<u8>]) -> Attack {
     let bytes = match random.below(20) {
-        0 => (0..random.below(4_000)).map(|_| random.number() as u8).collect(),
+        0 => (0..random.below(4_000))
+            .map(|_| random.number() as u8)
+            .collect(),
         1 => flipped(random, random_session(&mut random.clone(), sessions)),
         _ => mutated_frames(random, sessions).concat(),
     };
-    Attack { pieces: cut(random, &bytes), reads: !random.once_in(8), lingers: random.once_in(3) }
+    Attack {
+        pieces: cut(random, &bytes),
+        reads: !random.once_in(8),
+        lingers: random.once_in(3),
+    }
 }
 
 fn random_session<'a>(random: &mut Random, sessions: &'a [Vec<u8>]) -> &'a [u8] {
@@ -82,8 +92,12 @@ pub fn frames(mut stream: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn frame_length(stream: &[u8]) -> Option<usize> {
-    let number = |index: usize| Some(u32::from_le_bytes(stream.get(index * 4..index * 4 + 4)?.try_into().ok()?) as usize);
-    let segments = number(0)?.checked_add(1).filter(|segments| *segments < 512)?;
+    let number = |index: usize| {
+        Some(u32::from_le_bytes(stream.get(index * 4..index * 4 + 4)?.try_into().ok()?) as usize)
+    };
+    let segments = number(0)?
+        .checked_add(1)
+        .filter(|segments| *segments < 512)?;
     let head = (segments + 1).next_multiple_of(2) * 4;
     let words = (1..=segments).map(number).sum::<Option<usize>>()?;
     Some(head + words * 8)
@@ -143,15 +157,31 @@ fn wild_word(random: &mut Random, frame: &mut [u8]) {
     };
     let word = match random.below(6) {
         // A struct of any size.
-        0 => u64::from(offset(random)) | u64::from(random.small() as u16) << 32 | u64::from(random.small() as u16) << 48,
+        0 => {
+            u64::from(offset(random))
+                | u64::from(random.small() as u16) << 32
+                | u64::from(random.small() as u16) << 48
+        }
         // A list of anything.
-        1 => 1 | u64::from(offset(random)) | (random.number() % 8) << 32 | u64::from(random.small()) << 35,
+        1 => {
+            1 | u64::from(offset(random))
+                | (random.number() % 8) << 32
+                | u64::from(random.small()) << 35
+        }
         // Somewhere in another segment.
-        2 => 2 | (random.number() % 2) << 2 | u64::from(random.small()) << 3 | u64::from(random.small()) << 32,
+        2 => {
+            2 | (random.number() % 2) << 2
+                | u64::from(random.small()) << 3
+                | u64::from(random.small()) << 32
+        }
         // A capability.
         3 => 3 | u64::from(random.small()) << 32,
         // The tag of a list.
-        4 => u64::from(random.small()) << 2 | u64::from(random.small() as u16) << 32 | u64::from(random.small() as u16) << 48,
+        4 => {
+            u64::from(random.small()) << 2
+                | u64::from(random.small() as u16) << 32
+                | u64::from(random.small() as u16) << 48
+        }
         _ => random.number(),
     };
     frame[at..at + 8].copy_from_slice(&word.to_le_bytes());
@@ -179,7 +209,9 @@ type Builder = message::Builder<message::HeapAllocator>;
 fn reworded(random: &mut Random, frame: &[u8]) -> Option<Vec<u8>> {
     let reader = serialize::read_message(&mut &*frame, ReaderOptions::new()).ok()?;
     let mut message = Builder::new_default();
-    message.set_root(reader.get_root::<rpc::message::Reader<'_>>().ok()?).ok()?;
+    message
+        .set_root(reader.get_root::<rpc::message::Reader<'_>>().ok()?)
+        .ok()?;
     let root: rpc::message::Builder<'_> = message.get_root().ok()?;
     match root.which().ok()? {
         rpc::message::Bootstrap(Ok(mut bootstrap)) => bootstrap.set_question_id(random.small()),
@@ -218,7 +250,10 @@ fn reword_call(random: &mut Random, mut call: rpc::call::Builder<'_>) {
             let operations = random.below(4) as u32;
             let mut transform = answer.init_transform(operations);
             for index in 0..operations {
-                transform.reborrow().get(index).set_get_pointer_field(random.below(4) as u16);
+                transform
+                    .reborrow()
+                    .get(index)
+                    .set_get_pointer_field(random.below(4) as u16);
             }
         }
         5 => match random.below(3) {
@@ -227,7 +262,9 @@ fn reword_call(random: &mut Random, mut call: rpc::call::Builder<'_>) {
             _ => drop(call.get_send_results_to().init_third_party()),
         },
         _ => {
-            let Ok(params) = call.get_params() else { return };
+            let Ok(params) = call.get_params() else {
+                return;
+            };
             let count = random.below(5) as u32;
             let mut table = params.init_cap_table(count);
             for index in 0..count {
@@ -243,8 +280,12 @@ fn descriptor(random: &mut Random, mut descriptor: rpc::cap_descriptor::Builder<
         1 => descriptor.set_sender_hosted(random.small()),
         2 => descriptor.set_sender_promise(random.small()),
         3 => descriptor.set_receiver_hosted(random.small()),
-        4 => descriptor.init_receiver_answer().set_question_id(random.small()),
-        _ => descriptor.init_third_party_hosted().set_vine_id(random.small()),
+        4 => descriptor
+            .init_receiver_answer()
+            .set_question_id(random.small()),
+        _ => descriptor
+            .init_third_party_hosted()
+            .set_vine_id(random.small()),
     }
 }
 
@@ -286,8 +327,15 @@ fn invented(random: &mut Random) -> Vec<u8> {
         5 => {
             let mut disembargo = root.init_disembargo();
             match random.below(2) {
-                0 => disembargo.reborrow().init_target().set_imported_cap(random.small()),
-                _ => disembargo.reborrow().init_target().init_promised_answer().set_question_id(random.small()),
+                0 => disembargo
+                    .reborrow()
+                    .init_target()
+                    .set_imported_cap(random.small()),
+                _ => disembargo
+                    .reborrow()
+                    .init_target()
+                    .init_promised_answer()
+                    .set_question_id(random.small()),
             }
             let mut context = disembargo.get_context();
             match random.below(4) {
@@ -298,7 +346,11 @@ fn invented(random: &mut Random) -> Vec<u8> {
             }
         }
         6 => root.init_abort().set_reason("enough"),
-        7 => root.init_unimplemented().init_resolve().init_cap().set_sender_hosted(random.small()),
+        7 => root
+            .init_unimplemented()
+            .init_resolve()
+            .init_cap()
+            .set_sender_hosted(random.small()),
         8 => root.init_provide().set_question_id(random.small()),
         9 => root.init_accept().set_question_id(random.small()),
         10 => root.init_join().set_question_id(random.small()),
@@ -309,7 +361,13 @@ fn invented(random: &mut Random) -> Vec<u8> {
             call.set_method_id(random.below(3) as u16);
             call.init_target().set_imported_cap(random.small());
         }
-        _ => root.set_unimplemented(nested(random.below(80)).get_root_as_reader().expect("just made")).expect("it fits"),
+        _ => root
+            .set_unimplemented(
+                nested(random.below(80))
+                    .get_root_as_reader()
+                    .expect("just made"),
+            )
+            .expect("it fits"),
     }
     serialize::write_message_to_words(&message)
 }

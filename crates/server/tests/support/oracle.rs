@@ -35,7 +35,9 @@ impl Oracle {
             *PANIC_LAST.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
             before(panic);
         }));
-        Self { bytes_before: resident_bytes() }
+        Self {
+            bytes_before: resident_bytes(),
+        }
     }
 
     /// What is wrong, if anything is. Needs a `LocalSet`.
@@ -48,7 +50,9 @@ impl Oracle {
                 break;
             }
             if Instant::now() > deadline {
-                return Err(format!("{held_bytes} bytes are held, and there is {gauges:?}"));
+                return Err(format!(
+                    "{held_bytes} bytes are held, and there is {gauges:?}"
+                ));
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -79,6 +83,13 @@ impl Oracle {
 
 fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap_or("0 kB");
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse::<u64>()
+        .unwrap_or(0)
+        * 1024
 }

@@ -34,7 +34,14 @@ impl Random {
     /// An id or a count: usually one that is in use, sometimes one that can't be.
     pub fn small(&mut self) -> u32 {
         match self.below(8) {
-            0 => self.pick(&[u32::MAX, u32::MAX - 1, 1 << 31, 1 << 29, 0x7fff_ffff, 65_536]),
+            0 => self.pick(&[
+                u32::MAX,
+                u32::MAX - 1,
+                1 << 31,
+                1 << 29,
+                0x7fff_ffff,
+                65_536,
+            ]),
             _ => self.below(12) as u32,
         }
     }

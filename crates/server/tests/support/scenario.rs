@@ -78,30 +78,47 @@ impl Drop for Client {
 impl Client {
     pub fn over(stream: DuplexStream) -> Self {
         let (reader, writer) = stream.compat().split();
-        let network = twoparty::VatNetwork::new(reader, writer, Side::Client, capnp::message::ReaderOptions::new());
+        let network = twoparty::VatNetwork::new(
+            reader,
+            writer,
+            Side::Client,
+            capnp::message::ReaderOptions::new(),
+        );
         let mut system = RpcSystem::new(Box::new(network), None);
         let gate = system.bootstrap(Side::Server);
-        Self { gate, system: tokio::task::spawn_local(async move { drop(system.await) }) }
+        Self {
+            gate,
+            system: tokio::task::spawn_local(async move { drop(system.await) }),
+        }
     }
 
     fn login(&self) -> (loader::Client, session::Client) {
         let mut request = self.gate.login_request();
         request.get().init_credentials().set_none(());
         let promise = request.send();
-        (promise.pipeline.get_loader(), promise.pipeline.get_session())
+        (
+            promise.pipeline.get_loader(),
+            promise.pipeline.get_session(),
+        )
     }
 
     /// Whether a fresh worker gives the right answer.
     pub async fn is_served(&self) -> Result<(), capnp::Error> {
         let entrypoint = entrypoint(&load(&self.login().0), "default");
-        let response = call(&entrypoint, "add", Args::Json("[20,22]")).promise.await?;
+        let response = call(&entrypoint, "add", Args::Json("[20,22]"))
+            .promise
+            .await?;
         let capnp_outcome = response.get()?.get_outcome();
         let call_results::outcome::Value(value) = capnp_outcome.which()? else {
-            return Err(capnp::Error::failed("it was answered, but not with a value".into()));
+            return Err(capnp::Error::failed(
+                "it was answered, but not with a value".into(),
+            ));
         };
         match value?.which()? {
             coracle_schema::value::Json(Ok(text)) if text == "42" => Ok(()),
-            _ => Err(capnp::Error::failed("it was answered with something else".into())),
+            _ => Err(capnp::Error::failed(
+                "it was answered with something else".into(),
+            )),
         }
     }
 }
@@ -158,7 +175,11 @@ enum Args<'a> {
     Cbor(&'a [u8]),
 }
 
-fn call(target: &target::Client, method: &str, args: Args<'_>) -> RemotePromise<call_results::Owned> {
+fn call(
+    target: &target::Client,
+    method: &str,
+    args: Args<'_>,
+) -> RemotePromise<call_results::Owned> {
     let mut request = target.call_request();
     let mut params = request.get();
     params.reborrow().init_path(1).set(0, method);
@@ -197,13 +218,23 @@ async fn load_and_call(client: &Client) {
 async fn values_of_both_forms(client: &Client) {
     let entrypoint = entrypoint(&load(&client.login().0), "");
     // [{"a": [1, undefined, h'010203', "text"]}] and [1n << 64n].
-    let nested = [0x81, 0xa1, 0x61, b'a', 0x84, 0x01, 0xf7, 0x43, 1, 2, 3, 0x64, b't', b'e', b'x', b't'];
+    let nested = [
+        0x81, 0xa1, 0x61, b'a', 0x84, 0x01, 0xf7, 0x43, 1, 2, 3, 0x64, b't', b'e', b'x', b't',
+    ];
     let large = [0x81, 0xc2, 0x49, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     for bytes in [&nested[..], &large] {
         let _ = call(&entrypoint, "echo", Args::Cbor(bytes)).promise.await;
     }
-    let _ = call(&entrypoint, "echo", Args::Json("[{\"deep\":[[[[[null]]]]]}]")).promise.await;
-    let _ = call(&entrypoint, "much", Args::Json("[300000]")).promise.await;
+    let _ = call(
+        &entrypoint,
+        "echo",
+        Args::Json("[{\"deep\":[[[[[null]]]]]}]"),
+    )
+    .promise
+    .await;
+    let _ = call(&entrypoint, "much", Args::Json("[300000]"))
+        .promise
+        .await;
     let _ = get(&entrypoint, &["env"], Form::Json).promise.await;
 }
 
@@ -229,11 +260,20 @@ async fn outcomes(client: &Client) {
 
 async fn cancelled_and_released(client: &Client) {
     let (loader, _session) = client.login();
-    let entrypoints: Vec<_> = (0..3).map(|_| entrypoint(&load(&loader), "default")).collect();
-    let naps: Vec<_> = entrypoints.iter().map(|target| call(target, "nap", Args::Json("[5000]"))).collect();
-    let _ = call(&entrypoints[0], "add", Args::Json("[1,2]")).promise.await;
+    let entrypoints: Vec<_> = (0..3)
+        .map(|_| entrypoint(&load(&loader), "default"))
+        .collect();
+    let naps: Vec<_> = entrypoints
+        .iter()
+        .map(|target| call(target, "nap", Args::Json("[5000]")))
+        .collect();
+    let _ = call(&entrypoints[0], "add", Args::Json("[1,2]"))
+        .promise
+        .await;
     drop(naps);
-    let _ = call(&entrypoints[1], "add", Args::Json("[1,2]")).promise.await;
+    let _ = call(&entrypoints[1], "add", Args::Json("[1,2]"))
+        .promise
+        .await;
     drop(entrypoints);
     let _ = client.login().1.tenant_request().send().promise.await;
 }
@@ -248,7 +288,10 @@ async fn sessions(client: &Client) {
     let _ = call(&entrypoint, "add", Args::Json("[1,2]")).promise.await;
     let _ = load(&loader).ready_request().send().promise.await;
     let mut wrong = client.gate.login_request();
-    wrong.get().init_credentials().set_bearer_token("nobody has this token");
+    wrong
+        .get()
+        .init_credentials()
+        .set_bearer_token("nobody has this token");
     let _ = wrong.send().promise.await;
 }
 
@@ -257,18 +300,26 @@ async fn refused_loads(client: &Client) {
     let mut request = loader.load_request();
     let mut code = request.get().init_code();
     code.set_compatibility_date("tomorrow");
-    code.reborrow().init_compatibility_flags(2).set(0, "no_such_flag");
+    code.reborrow()
+        .init_compatibility_flags(2)
+        .set(0, "no_such_flag");
     code.set_main_module("gone.js");
     code.reborrow().init_outbound().set_none(());
     let mut modules = code.reborrow().init_modules(4);
     for (index, name) in ["a.js", "a.js", "node:x", "w.wasm"].into_iter().enumerate() {
         modules.reborrow().get(index as u32).set_name(name);
     }
-    modules.reborrow().get(0).init_body().set_common_js("exports.x = 1");
+    modules
+        .reborrow()
+        .get(0)
+        .init_body()
+        .set_common_js("exports.x = 1");
     modules.reborrow().get(2).init_body().set_text("text");
     modules.get(3).init_body().set_wasm(b"\0asm");
     code.init_env().set_cbor(&[0x80]);
     let worker = request.send().pipeline.get_worker();
     let _ = worker.ready_request().send().promise.await;
-    let _ = call(&entrypoint(&worker, "default"), "x", Args::None).promise.await;
+    let _ = call(&entrypoint(&worker, "default"), "x", Args::None)
+        .promise
+        .await;
 }
