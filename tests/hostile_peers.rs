@@ -23,12 +23,18 @@ const MIB: u64 = 1 << 20;
 
 /// Answers with a mebibyte, naps, and counts.
 const WORKER: &str = "much() { return 'x'.repeat(1 << 20); }
-                      take(text) { return text.length; }
-                      nap() { return new Promise(done => setTimeout(() => done({ than() {} }), 10_000)); }
+                      nap() { return new Promise(done => setTimeout(() => done('rested'), 10_000)); }
                       one() { return 1; }";
 
-/// How much the server may hold on behalf of one connection, with what allocators keep of it.
-const HELD_BYTES_MAX: u64 = 450 * MIB;
+/// Little enough for one connection to make the server hold that a test can be quick.
+const SETTINGS: [(&str, &str); 3] = [
+    ("connection-bytes-max", "67108864"),
+    ("message-bytes-max", "33554432"),
+    // Replies are held back for as long as the machine needs; that must not end the calls.
+    ("limit", "wall_ms_max=600000"),
+];
+/// What that comes to, with what allocators keep of it.
+const GROWTH_BYTES_MAX: u64 = 200 * MIB;
 
 /// Waits until a server's memory does not grow any more, and says how far it has.
 async fn growth_at_rest(server: &Server, before: u64) -> u64 {
@@ -49,8 +55,7 @@ async fn growth_at_rest(server: &Server, before: u64) -> u64 {
 
 /// A server that has served, with its memory at that moment.
 async fn warm_server() -> (Server, u64) {
-    // Replies are held back for as long as the machine needs; that must not end the calls.
-    let server = Server::start_with(&[("limit", "wall_ms_max=600000")]);
+    let server = Server::start_with(&SETTINGS);
     let coracle = client(server.address()).await;
     let entrypoint = load(&coracle, WORKER);
     for _ in 0..5 {
@@ -88,12 +93,10 @@ async fn who_does_not_read_is_not_answered_without_end() {
             .unwrap();
             proxy.hold_replies();
             let neighbour = Neighbour::of(server.address()).await;
-            let calls: Vec<_> = (0..2_000)
-                .map(|_| wire::call(&entrypoint, "much"))
-                .collect();
+            let calls: Vec<_> = (0..300).map(|_| wire::call(&entrypoint, "much")).collect();
             let grown = growth_at_rest(&server, before).await;
             assert!(
-                grown < HELD_BYTES_MAX,
+                grown < GROWTH_BYTES_MAX,
                 "the server has grown by {} MiB",
                 grown / MIB
             );
@@ -145,7 +148,7 @@ async fn who_keeps_every_result_is_refused_more_and_served_again_after_letting_g
             assert!(kept.len() > 10, "only {} results were kept", kept.len());
             let grown = resident_bytes(server.pid()).saturating_sub(before);
             assert!(
-                grown < HELD_BYTES_MAX,
+                grown < GROWTH_BYTES_MAX,
                 "the server has grown by {} MiB",
                 grown / MIB
             );
@@ -172,12 +175,12 @@ async fn arguments_that_wait_are_not_taken_without_end() {
             let nap = wire::call(&entrypoint, "nap");
             let target = nap.pipeline.get_pipeline();
             let text = "x".repeat(4 << 20);
-            let waiting: Vec<_> = (0..300)
+            let waiting: Vec<_> = (0..120)
                 .map(|_| wire::call_with(&target, "than", &text))
                 .collect();
             let grown = growth_at_rest(&server, before).await;
             assert!(
-                grown < HELD_BYTES_MAX,
+                grown < GROWTH_BYTES_MAX,
                 "the server has grown by {} MiB",
                 grown / MIB
             );
@@ -195,12 +198,12 @@ async fn arguments_of_running_calls_are_not_taken_without_end() {
             let wire = Wire::connect(server.address()).await;
             let entrypoint = wire::entrypoint(&wire::load(&wire.loader(), WORKER));
             let text = "x".repeat(4 << 20);
-            let calls: Vec<_> = (0..300)
+            let calls: Vec<_> = (0..120)
                 .map(|_| wire::call_with(&entrypoint, "nap", &text))
                 .collect();
             let grown = growth_at_rest(&server, before).await;
             assert!(
-                grown < HELD_BYTES_MAX,
+                grown < GROWTH_BYTES_MAX,
                 "the server has grown by {} MiB",
                 grown / MIB
             );

@@ -179,7 +179,7 @@ pub struct Invoke<'a> {
 
 /// How a load or an invocation ended: the `kind` argument of the `finish` import. Loads finish invocation 0.
 ///
-/// The guest reports at the end of the entry, when everything that was ready has run: what that logs comes first.
+/// The guest reports when everything has run that was ready as the invocation ended; what that logs comes first.
 pub mod finish {
     /// The result is `undefined`; no bytes.
     pub const UNDEFINED: u32 = 0;

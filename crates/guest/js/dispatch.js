@@ -190,12 +190,15 @@ function applyHandler(value, receiver, args, context, name) {
   return apply(value, receiver, [args[0], env, context], [name]);
 }
 
+// The host is told when what is ready now has run: what that writes to the console belongs to the call.
 function finish(reply, value) {
   host.finish(reply[0], reply[1], reply[2], reply[3], value);
+  QueueMicrotask(host.reportFinished);
 }
 
 function fail(reply, error) {
   host.finishThrown(reply[0], error);
+  QueueMicrotask(host.reportFinished);
 }
 
 function failCall({ reply }, error) {

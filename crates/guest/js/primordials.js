@@ -131,6 +131,7 @@ const DataViewPrototypeGetByteOffset = uncurryGetter(DataView.prototype, "byteOf
 const PromiseConstructor = Promise;
 const PromisePrototype = Promise.prototype;
 const PromiseReject = Promise.reject.bind(Promise);
+const QueueMicrotask = globalThis.queueMicrotask;
 
 // A list that inherits nothing: `list[list.length] = x` can reach no setter of the user's. It has no
 // methods either; join it with ArrayPrototypeJoin.

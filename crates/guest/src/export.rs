@@ -261,12 +261,24 @@ fn report_rejections(ctx: &Ctx<'_>) {
     // A round at a time: reporting runs no worker code that could reject for ever, but inspects its values.
     while !state::rejections().borrow().is_empty() {
         let reasons = state::rejections().borrow_mut().take();
-        for reason in reasons {
-            if let Ok(reason) = reason.restore(ctx) {
-                report_uncaught(ctx, reason, true);
-            }
-        }
+        report_all_uncaught(ctx, reasons);
         run_jobs(ctx);
+    }
+}
+
+/// `host.reportFinished()`: a job that is queued when an invocation ends. Everything that was ready by then has run, and
+/// rejections of before have had their chance of being handled; the rest may run without end.
+pub(crate) fn report_finished(ctx: Ctx<'_>) {
+    let reasons = state::rejections().borrow_mut().take_marked();
+    report_all_uncaught(&ctx, reasons);
+    host::report_finished();
+}
+
+fn report_all_uncaught(ctx: &Ctx<'_>, reasons: Vec<Persistent<Value<'static>>>) {
+    for reason in reasons {
+        if let Ok(reason) = reason.restore(ctx) {
+            report_uncaught(ctx, reason, true);
+        }
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn finish_with_value<'js>(
     depth_max: f64,
     value: Value<'js>,
 ) {
+    state::rejections().borrow_mut().mark();
     let invocation = invocation as u64;
     let (bytes_max, depth_max) = (bytes_max as usize, depth_max as usize);
     let outcome = if value.is_undefined() {

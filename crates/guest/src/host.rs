@@ -31,8 +31,7 @@ struct FinishedQueue(RefCell<Vec<Finished>>);
 unsafe impl Sync for FinishedQueue {}
 static FINISHED: FinishedQueue = FinishedQueue(RefCell::new(Vec::new()));
 
-/// Reports how an invocation (0: the load) ended, once everything that is ready has run: what that logs still belongs to
-/// the invocation.
+/// Notes how an invocation (0: the load) ended, for [`report_finished`].
 pub(crate) fn finish(invocation: u64, kind: u32, bytes: Vec<u8>) {
     FINISHED.0.borrow_mut().push(Finished {
         invocation,
@@ -41,7 +40,7 @@ pub(crate) fn finish(invocation: u64, kind: u32, bytes: Vec<u8>) {
     });
 }
 
-/// Reports what has ended in this entry.
+/// Reports what has ended since the last report.
 pub(crate) fn report_finished() {
     let finished = std::mem::take(&mut *FINISHED.0.borrow_mut());
     for Finished {

@@ -6,7 +6,7 @@ use crate::{
         Engine,
         js::{Ctx, Function, Module, Object, Persistent, Result, Value, function::Func},
     },
-    finish, host,
+    export, finish, host,
     modules::{self, WORKERS_MODULE},
     raw, stack,
     state::{self, State},
@@ -242,6 +242,7 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     )?;
     object.set("finish", Func::from(finish::finish_with_value))?;
     object.set("finishThrown", Func::from(thrown::finish_with_error))?;
+    object.set("reportFinished", Func::from(export::report_finished))?;
     object.set("clone", Func::from(finish::structured_clone))?;
     object.set(
         "isPromise",

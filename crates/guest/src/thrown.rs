@@ -22,6 +22,7 @@ const VALUE: Manner = Manner {
 
 /// `host.finishThrown(invocation, error)`
 pub(crate) fn finish_with_error<'js>(ctx: Ctx<'js>, invocation: f64, error: Value<'js>) {
+    state::rejections().borrow_mut().mark();
     report(&ctx, invocation as u64, &error, false);
 }
 

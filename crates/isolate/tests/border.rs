@@ -4,6 +4,8 @@
 //! A seed makes a module and a history of calls into it. Some seeds are always run; then random ones for
 //! `CORACLE_FUZZ_SECONDS` (default: 8). A seed that fails is printed, and belongs into `tests/seeds/border.txt`.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
 #[path = "support/hostile.rs"]
 mod hostile;
 #[path = "support/lab.rs"]

@@ -1,6 +1,8 @@
 //! What the guest's build leans on, checked in the guest itself: its imports and exports, how its interpreter
 //! dispatches, and that its stacks fit together.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
 #[path = "support/lab.rs"]
 mod lab;
 mod support;

@@ -1,5 +1,7 @@
 //! The image that an executable carries, in an executable.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
 mod support;
 
 use std::{path::Path, process::Command};

@@ -1,6 +1,8 @@
 //! Every row of the table in `docs/limits.md`: what goes beyond the limit is stopped, by that name, with true figures,
 //! and nobody else notices.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
 #[path = "support/lab.rs"]
 mod lab;
 mod support;

@@ -1,5 +1,11 @@
 //! Who runs when, and that everyone is answered once: slices, lanes, stacks, panics, and random histories.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test waits for threads that it can't see into"
+)]
+
 #[path = "support/lab.rs"]
 mod lab;
 mod support;

@@ -943,8 +943,10 @@ const NEST: &str = "export default {
 #[test]
 fn the_limit_on_nesting_can_be_raised_to_the_ceiling() {
     let bench = Bench::new();
-    let mut limits = Limits::default();
-    limits.value_depth_max = DEPTH_CEILING as u64;
+    let limits = Limits {
+        value_depth_max: DEPTH_CEILING as u64,
+        ..Limits::default()
+    };
     let isolate = bench.isolate(worker_with(&[("main.js", ECHO)], limits));
     let echo = |depth: usize, form: Form| {
         let mut call = bench.call_of("run", &[nested(depth)]);
@@ -1151,6 +1153,93 @@ fn specimen() -> Value {
         ("text", Value::String(text(b"\xed\xa0\x80"))),
         ("self", Value::Reference(0)),
     ]))])
+}
+
+fn leaf_value() -> impl Strategy<Value = Value> {
+    let whole = TypedArrayKind::ALL.to_vec();
+    prop_oneof![
+        Just(Value::Undefined),
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        any::<i128>().prop_map(|number| Value::BigInt(number.into())),
+        any::<(bool, Vec<u8>)>().prop_map(|(negative, bytes)| bigint(negative, &bytes)),
+        any::<String>().prop_map(Value::from),
+        (-8_640_000_000_000_000_i64..=8_640_000_000_000_000).prop_map(|ms| Value::Date(ms as f64)),
+        any::<Vec<u8>>().prop_map(Value::ArrayBuffer),
+        any::<Vec<u8>>().prop_map(Value::DataView),
+        (prop::sample::select(whole), any::<Vec<u8>>()).prop_map(|(kind, mut bytes)| {
+            bytes.truncate(bytes.len() / kind.element_bytes() * kind.element_bytes());
+            typed(kind, &bytes)
+        }),
+        any::<f64>().prop_map(boxed),
+        "[a-z0-9+*]{0,3}".prop_filter_map("a pattern", |source| {
+            let is_pattern = !source.starts_with(['+', '*'])
+                && !["++", "**", "+*", "*+"]
+                    .iter()
+                    .any(|twice| source.contains(twice));
+            (is_pattern && !source.is_empty()).then(|| regexp(&source, "gi"))
+        }),
+    ]
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    leaf_value().prop_recursive(6, 60, 8, |inner| {
+        // No two keys alike, and none that JavaScript puts first.
+        let properties = prop::collection::btree_map("k[a-zé😀]{0,4}", inner.clone(), 0..6);
+        let entries = prop::collection::btree_map(any::<i32>(), inner.clone(), 0..5);
+        let element = prop_oneof![9 => inner.clone(), 1 => Just(Value::Hole)];
+        prop_oneof![
+            prop::collection::vec(element, 0..8).prop_map(Value::Array),
+            properties.clone().prop_map(Value::object),
+            entries.prop_map(|entries| {
+                Value::Map(
+                    entries
+                        .into_iter()
+                        .map(|(key, value)| (key.into(), value))
+                        .collect(),
+                )
+            }),
+            prop::collection::btree_set(any::<i32>(), 0..5)
+                .prop_map(|members| Value::Set(members.into_iter().map(Value::from).collect())),
+            (
+                "[A-Z][a-z]{0,5}",
+                any::<String>(),
+                prop::option::of(inner),
+                properties
+            )
+                .prop_map(|(name, message, cause, props)| {
+                    let props = props.into_iter().map(|(key, value)| (key.into(), value));
+                    let props = props.collect();
+                    ErrorValue {
+                        cause,
+                        props,
+                        ..ErrorValue::new(name, message)
+                    }
+                    .into()
+                }),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_value_that_goes_in_comes_out(input in any_value()) {
+        let report = BENCH.with(|bench| {
+            let isolate = bench.isolate(worker(&[("main.js", ECHO)]));
+            let report = bench.call(isolate, "run", std::slice::from_ref(&input));
+            bench.threads().send(Message::End { isolate });
+            report
+        });
+        prop_assert_eq!(&value(&report), &input);
+        if !input.is_undefined() {
+            let expected = encode(&input);
+            prop_assert_eq!(bytes(&report), &expected[..]);
+        }
+    }
 }
 
 /// An edit of bytes: where, with what, and how.

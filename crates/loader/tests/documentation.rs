@@ -36,12 +36,22 @@ fn the_table_of_fixed_limits_is_the_one_in_the_code() {
     ));
 }
 
+/// The server's own, which the loader knows nothing of: `ServerConfig` and `coracle_transport::Bounds`.
+const OF_A_CONNECTION: [&str; 5] = [
+    "connections_max",
+    "message_bytes_max",
+    "connection_bytes_max",
+    "connections_bytes_max",
+    "questions_max",
+];
+
 #[test]
 fn no_limit_is_mentioned_that_does_not_exist() {
     let names: Vec<&str> = LimitName::ALL
         .map(LimitName::as_str)
         .into_iter()
         .chain(CORE_CONFIG_SPECS.iter().map(|spec| spec.text))
+        .chain(OF_A_CONNECTION)
         .collect();
     for mentioned in LIMITS_MD
         .split('`')

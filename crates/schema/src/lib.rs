@@ -20,6 +20,7 @@ pub use coracle_capnp::*;
     clippy::all,
     clippy::allow_attributes_without_reason,
     clippy::unwrap_used,
+    clippy::unimplemented,
     reason = "generated code"
 )]
 pub mod coracle_capnp {

@@ -1,5 +1,10 @@
 //! The admin endpoint over real sockets: what it answers, whom it refuses, and that nothing makes it silent.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a slow client is one that sleeps"
+)]
+
 use coracle_isolate::{Bytes, Health, Outcome, Report, Stats, Usage};
 use coracle_server::{Admin, AdminState, BuildInfo, Metrics, Probe};
 use std::{

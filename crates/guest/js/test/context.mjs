@@ -31,6 +31,7 @@ function newHost(asked, emit) {
     finish: note("finish"),
     finishThrown: note("finishThrown"),
     clone: note("clone", (value) => value),
+    reportFinished() {},
     isPromise: types.isPromise,
     cleanStack: (text) => text.split("\n").filter((line) => !line.includes("coracle:prelude:")).join("\n"),
     compileCommonJs: note("compileCommonJs"),
@@ -40,7 +41,7 @@ function newHost(asked, emit) {
 
 // What the engine brings and a bare context of V8 does not.
 const platform = `
-  globalThis.queueMicrotask = () => {};
+  globalThis.queueMicrotask = (callback) => callback();
   // No Error, which V8 would ask for name and message when it is made.
   globalThis.DOMException = class DOMException {
     #name;

@@ -75,7 +75,7 @@ pub(crate) enum AlarmChange {
 }
 
 /// What an alarm is of; an isolate has one of each.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AlarmOf {
     WallTime(u64),
     Operation(u64),

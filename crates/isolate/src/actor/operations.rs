@@ -155,6 +155,7 @@ impl Actor {
         };
         for operation in std::mem::take(&mut books.operations) {
             self.remove_operation(operation);
+            self.forgotten.push(operation);
             let of = AlarmOf::Operation(operation);
             effects.alarms.push(AlarmChange::Clear(of));
         }

@@ -1,5 +1,7 @@
 //! Images in files. The guest here is the smallest that there can be, so that compiling it takes no time.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
 use super::*;
 use crate::Sandbox;
 use coracle_abi::export;

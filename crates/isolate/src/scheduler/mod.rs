@@ -3,6 +3,7 @@
 //!
 //! `queues` decides who runs next, `executor` runs a turn and acts on what comes of it; both are the same for the two.
 
+mod alarms;
 mod executor;
 mod queues;
 mod stepper;

@@ -4,6 +4,7 @@
 //! has just used a whole slice, though not always, so that neither can starve the other. Cancelling, ending and wall
 //! time come before both, and run no code. This is plain data under one lock: nothing here runs a guest or calls out.
 
+use super::alarms::Alarms;
 use crate::{
     actor::{Actor, Alarm, AlarmChange, AlarmOf, Mail, Turn},
     message::{Call, WorkerSpec},
@@ -34,8 +35,7 @@ pub(super) struct Queues {
     /// Isolates that rest and hold a stack, by when they came to rest.
     resting: BTreeMap<u64, u64>,
     rest_last: u64,
-    alarms: BTreeMap<AlarmKey, (u64, Mail)>,
-    alarm_last: u64,
+    alarms: Alarms,
     calls: usize,
     /// Threads that wait for work.
     pub(super) parked: usize,
@@ -60,9 +60,6 @@ enum Lane {
     Used,
 }
 
-/// By time, and in order of being set.
-type AlarmKey = (Duration, u64);
-
 /// An isolate, as the queues know it.
 struct Slot {
     /// Away while a thread runs it.
@@ -80,8 +77,6 @@ struct Slot {
     wall_ms_max: u64,
     /// Calls that have not been answered. Whatever happens to the actor, each of them is, once.
     open: BTreeSet<u64>,
-    /// Alarms that are set, so that none outlives its reason.
-    alarms: HashMap<AlarmOf, AlarmKey>,
 }
 
 /// An isolate whose turn it is.
@@ -110,8 +105,7 @@ impl Queues {
             stacks_max,
             resting: BTreeMap::new(),
             rest_last: 0,
-            alarms: BTreeMap::new(),
-            alarm_last: 0,
+            alarms: Alarms::default(),
             calls: 0,
             parked: 0,
             parked_until: Duration::MAX,
@@ -153,7 +147,6 @@ impl Queues {
             ending: false,
             wall_ms_max,
             open: BTreeSet::new(),
-            alarms: HashMap::new(),
         });
     }
 
@@ -172,7 +165,7 @@ impl Queues {
             at: now + Duration::from_millis(ms),
             mail: Mail::WallTime { invocation },
         };
-        self.set_alarm(isolate, alarm);
+        self.alarms.set(isolate, alarm);
         true
     }
 
@@ -187,7 +180,7 @@ impl Queues {
 
     /// A call is answered; false where it was before.
     pub(super) fn close(&mut self, isolate: u64, invocation: u64) -> bool {
-        self.clear_alarm(isolate, AlarmOf::WallTime(invocation));
+        self.alarms.clear(isolate, AlarmOf::WallTime(invocation));
         let was_open = self
             .isolates
             .get_mut(&isolate)
@@ -391,9 +384,7 @@ impl Queues {
             self.resting.remove(&rest);
         }
         self.calls -= slot.open.len();
-        for key in slot.alarms.values() {
-            self.alarms.remove(key);
-        }
+        self.alarms.clear_all(isolate);
         slot.open
     }
 
@@ -423,51 +414,25 @@ impl Queues {
 
     // --- alarms ---
 
+    /// Changes an alarm of an isolate that is there.
     pub(super) fn change_alarm(&mut self, isolate: u64, change: AlarmChange) {
         match change {
-            AlarmChange::Set(alarm) => self.set_alarm(isolate, alarm),
-            AlarmChange::Clear(of) => self.clear_alarm(isolate, of),
-        }
-    }
-
-    fn set_alarm(&mut self, isolate: u64, alarm: Alarm) {
-        let (Some(of), Some(slot)) = (alarm.mail.alarm_of(), self.isolates.get_mut(&isolate))
-        else {
-            return;
-        };
-        self.alarm_last += 1;
-        let key = (alarm.at, self.alarm_last);
-        if let Some(before) = slot.alarms.insert(of, key) {
-            self.alarms.remove(&before);
-        }
-        self.alarms.insert(key, (isolate, alarm.mail));
-    }
-
-    fn clear_alarm(&mut self, isolate: u64, of: AlarmOf) {
-        let slot = self.isolates.get_mut(&isolate);
-        if let Some(key) = slot.and_then(|slot| slot.alarms.remove(&of)) {
-            self.alarms.remove(&key);
+            AlarmChange::Set(alarm) => self.alarms.set(isolate, alarm),
+            AlarmChange::Clear(of) => self.alarms.clear(isolate, of),
         }
     }
 
     /// The time of the next alarm.
     pub(super) fn alarm_next(&self) -> Option<Duration> {
-        self.alarms.first_key_value().map(|((at, _), _)| *at)
+        self.alarms.next()
     }
 
     /// Posts the mail of the alarms that are due.
     pub(super) fn ring(&mut self, now: Duration) {
         for _ in 0..ALARMS_AT_ONCE_MAX {
-            let Some(alarm) = self.alarms.first_entry() else {
+            let Some((isolate, mail)) = self.alarms.take_due(now) else {
                 return;
             };
-            if alarm.key().0 > now {
-                return;
-            }
-            let (isolate, mail) = alarm.remove();
-            if let (Some(of), Some(slot)) = (mail.alarm_of(), self.isolates.get_mut(&isolate)) {
-                slot.alarms.remove(&of);
-            }
             self.post(isolate, mail);
         }
     }

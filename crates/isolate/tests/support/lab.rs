@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(unreachable_pub, missing_docs, reason = "a test's module")]
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
 use super::support::{IMAGE, worker_with};
 use coracle_isolate::{
