@@ -186,7 +186,8 @@ impl Instance {
     ///
     /// Wasmtime has no call for this: a store keeps the stack of an entry that ended, however it ended, except by a
     /// panic, where the stack goes straight to the pool. So an entry is made that ends by one; it runs nothing of the
-    /// guest's. `tests/scheduling.rs` has more isolates than stacks, and fails where this stops working.
+    /// guest's. `tests/scheduling.rs` has more isolates than stacks, and fails where this stops working. See
+    /// docs/decisions/0006-stacks-go-to-who-runs.md.
     pub(crate) fn give_back_stack(&mut self) {
         if !std::mem::take(&mut self.has_stack) {
             return;

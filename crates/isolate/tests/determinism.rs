@@ -25,7 +25,7 @@ impl Clock for Still {
 }
 
 const PROGRAM: &str = "
-    import helper from './helper.cjs'; import data from './data.json';
+    import repeated from './text.cjs'; import data from './data.json';
     let calls = 0;
     export default { async run(seed) {
       calls++;
@@ -33,7 +33,7 @@ const PROGRAM: &str = "
       const sorted = Array.from({ length: 500 }, (_, i) => Math.sin(i * seed + Math.random())).sort((a, b) => a - b);
       const map = new Map(sorted.map((x, i) => [String(x), { i }]));
       for (let i = 0; i < 20000; i++) map.set('k' + (i % 700), i);
-      const text = JSON.stringify([...map].slice(0, 200)) + helper(seed) + data.a;
+      const text = JSON.stringify([...map].slice(0, 200)) + repeated(seed) + data.a;
       console.log(text.length, map, random);
       const waited = await Promise.all([1, 2, 3].map((ms) => new Promise((go) => setTimeout(go, 0, ms))));
       try { null.x; } catch (error) { console.log(error); }
@@ -46,7 +46,7 @@ fn report() -> [Report; 2] {
     let isolate = bench.isolate(worker(&[
         ("main.js", PROGRAM),
         (
-            "helper.cjs",
+            "text.cjs",
             "module.exports = (n) => 'x'.repeat(n) + /(\\d+)-(\\w+)/.exec('12-ab').join();",
         ),
         ("data.json", "{\"a\": \"text\"}"),
