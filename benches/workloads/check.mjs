@@ -9,8 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { source } from "./large.mjs";
 
 const MANIFEST = new URL("manifest.json", import.meta.url);
-const COLD_BYTES_MIN = 200;
-const COLD_BYTES_MAX = 2_000;
+const BYTES = { small: [100, 250], scripts: [200, 2_000] };
 
 const manifest = JSON.parse(readFileSync(MANIFEST, "utf8"));
 const write = process.argv.includes("--write");
@@ -28,11 +27,13 @@ function settle(where, entry, key, found) {
   else assert.deepEqual(found, entry[key], `${where}: ${key}`);
 }
 
-for (const entry of manifest.cold) {
-  const url = new URL(entry.file, import.meta.url);
-  const { length } = readFileSync(url);
-  assert(length >= COLD_BYTES_MIN && length <= COLD_BYTES_MAX, `${entry.file} has ${length} bytes`);
-  settle(entry.file, entry, "expected", await answer(url, entry.argument));
+for (const [set, [bytesMin, bytesMax]] of Object.entries(BYTES)) {
+  for (const entry of manifest[set]) {
+    const url = new URL(entry.file, import.meta.url);
+    const { length } = readFileSync(url);
+    assert(length >= bytesMin && length <= bytesMax, `${entry.file} has ${length} bytes`);
+    settle(entry.file, entry, "expected", await answer(url, entry.argument));
+  }
 }
 for (const { file, programs } of [manifest.cpu, manifest.json]) {
   for (const program of programs) {
@@ -46,4 +47,4 @@ settle(large.file, large, "sha256", createHash("sha256").update(text).digest("he
 settle(large.file, large, "expected", await answer(`data:text/javascript,${encodeURIComponent(text)}`, large.argument));
 
 if (write) writeFileSync(MANIFEST, `${JSON.stringify(manifest, null, 2)}\n`);
-console.log(`${manifest.cold.length} cold, ${manifest.cpu.programs.length} cpu, ${manifest.json.programs.length} json, 1 large: ${write ? "written" : "as expected"}`);
+console.log(`${manifest.small.length} small, ${manifest.scripts.length} scripts, ${manifest.cpu.programs.length} cpu, ${manifest.json.programs.length} json, 1 large: ${write ? "written" : "as expected"}`);

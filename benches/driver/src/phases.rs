@@ -4,7 +4,7 @@ use crate::{
     process::Server,
     rpc::{self, Called, Client},
     samples::Samples,
-    workloads::Workloads,
+    workloads::{Set, Workloads},
 };
 use anyhow::Context;
 use coracle_schema::worker;
@@ -23,12 +23,15 @@ pub(crate) struct Figures {
     pub(crate) cold_cpu_us: f64,
     pub(crate) cold_per_second: f64,
     pub(crate) cold_busy_cpu_us: f64,
+    pub(crate) cold_scripts_ms: Samples,
+    pub(crate) cold_scripts_cpu_us: f64,
     pub(crate) cold_large_ms: Samples,
     pub(crate) warm_ms: Samples,
     pub(crate) warm_cpu_us: f64,
     pub(crate) warm_per_second: f64,
     pub(crate) live_isolates: usize,
     pub(crate) memory_per_isolate_bytes: f64,
+    pub(crate) memory_per_script_bytes: f64,
     pub(crate) alone_p99_ms: f64,
     pub(crate) beside_loops_ms: Samples,
     pub(crate) loops: usize,
@@ -47,11 +50,14 @@ impl Figures {
             "cold_cpu_us": self.cold_cpu_us,
             "cold_per_second": self.cold_per_second,
             "cold_busy_cpu_us": self.cold_busy_cpu_us,
+            "cold_scripts_ms": self.cold_scripts_ms.json(),
+            "cold_scripts_cpu_us": self.cold_scripts_cpu_us,
             "cold_large_ms": self.cold_large_ms.json(),
             "warm_ms": self.warm_ms.json(),
             "warm_cpu_us": self.warm_cpu_us,
             "warm_per_second": self.warm_per_second,
             "memory_per_isolate_bytes": self.memory_per_isolate_bytes,
+            "memory_per_script_bytes": self.memory_per_script_bytes,
             "alone_p99_ms": self.alone_p99_ms,
             "beside_loops_ms": self.beside_loops_ms.json(),
             "json_ms": self.json_ms,
@@ -86,17 +92,21 @@ pub(crate) async fn measure(
     let mut unique = 0;
 
     progress("cold, one after the other");
-    cold(&client, workloads, &mut unique, scale(500, 100)).await?;
+    let small = &workloads.small;
+    cold(&client, small, &mut unique, scale(500, 100)).await?;
     let cpu = server.cpu_us()?;
     let count = scale(4_000, 500);
-    let cold_ms = cold(&client, workloads, &mut unique, count).await?;
+    let cold_ms = cold(&client, small, &mut unique, count).await?;
     let cold_cpu_us = (server.cpu_us()? - cpu) / count as f64;
+    let cpu = server.cpu_us()?;
+    let cold_scripts_ms = cold(&client, &workloads.scripts, &mut unique, count).await?;
+    let cold_scripts_cpu_us = (server.cpu_us()? - cpu) / count as f64;
 
     progress("cold, sixteen at a time");
     let cpu = server.cpu_us()?;
     let began = Instant::now();
     let count = scale(8_000, 1_000);
-    cold_busy(&client, workloads, unique, count).await?;
+    cold_busy(&client, small, unique, count).await?;
     unique += count;
     let cold_per_second = count as f64 / began.elapsed().as_secs_f64();
     let cold_busy_cpu_us = (server.cpu_us()? - cpu) / count as f64;
@@ -131,7 +141,9 @@ pub(crate) async fn measure(
 
     progress("live isolates");
     let live_isolates = scale(1_000, 300);
-    let memory_per_isolate_bytes = memory_per_isolate(executable, workloads, live_isolates).await?;
+    let memory_per_isolate_bytes = memory_per_isolate(executable, small, live_isolates).await?;
+    let memory_per_script_bytes =
+        memory_per_isolate(executable, &workloads.scripts, live_isolates).await?;
 
     progress("beside endless loops");
     let loops = 100;
@@ -140,7 +152,7 @@ pub(crate) async fn measure(
     progress("many loads");
     let loads_flat = scale(100_000, 5_000);
     let rss_before_loads_bytes = server.rss_bytes()?;
-    cold_busy(&client, workloads, unique, loads_flat).await?;
+    cold_busy(&client, small, unique, loads_flat).await?;
     let rss_after_loads_bytes = server.rss_bytes()?;
     server.stop()?;
 
@@ -150,12 +162,15 @@ pub(crate) async fn measure(
         cold_cpu_us,
         cold_per_second,
         cold_busy_cpu_us,
+        cold_scripts_ms,
+        cold_scripts_cpu_us,
         cold_large_ms,
         warm_ms,
         warm_cpu_us,
         warm_per_second,
         live_isolates,
         memory_per_isolate_bytes,
+        memory_per_script_bytes,
         alone_p99_ms: alone.quantile(0.99),
         beside_loops_ms,
         loops,
@@ -178,7 +193,7 @@ fn ms(since: Instant) -> f64 {
 /// Load, entrypoint and call, pipelined in one round trip, each from a source that was never seen before.
 async fn cold(
     client: &Client,
-    workloads: &Workloads,
+    workloads: &Set,
     unique: &mut usize,
     count: usize,
 ) -> anyhow::Result<Samples> {
@@ -197,7 +212,7 @@ async fn cold(
 
 async fn cold_busy(
     client: &Client,
-    workloads: &Workloads,
+    workloads: &Set,
     first: usize,
     count: usize,
 ) -> anyhow::Result<()> {
@@ -274,7 +289,7 @@ async fn programs(
 /// In a server of its own, so that nothing that came before is counted.
 async fn memory_per_isolate(
     executable: &Path,
-    workloads: &Workloads,
+    workloads: &Set,
     count: usize,
 ) -> anyhow::Result<f64> {
     let server = Server::start(executable)?;

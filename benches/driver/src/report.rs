@@ -18,18 +18,28 @@ pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quic
             .and_then(Value::as_f64)
     };
     let engine = |name: &str| criterion_median_ms(&criterion.join(name));
-    let ratio = geometric_mean_ratio(&ours.programs_ms, peer, "/cpu_program_ms");
     let json_ratio = |name: &str, pointer: &str| {
         let peer = peer_figure(pointer)?;
         let ours = ours.json_ms.iter().find(|(known, _)| known == name)?.1;
         Some(ours / peer)
     };
+    let parse_ratio = json_ratio("parse", "/json_parse_ms_per_1000_ops");
+    let stringify_ratio = json_ratio("stringify", "/json_stringify_ms_per_1000_ops");
+    let program_ratios = program_ratios(ours, peer);
+    let ratio = geometric_mean(
+        &program_ratios
+            .iter()
+            .map(|(_, ratio)| *ratio)
+            .chain(parse_ratio)
+            .chain(stringify_ratio)
+            .collect::<Vec<_>>(),
+    );
     let rows = [
         Row {
             what: "cold: load + getEntrypoint + call, ten small workers, engine",
             unit: "ms",
             peer: peer_figure("/cold_engine_ms/p50"),
-            ours: engine("cold/mix"),
+            ours: engine("cold/small"),
             budget: Some(0.08),
         },
         Row {
@@ -40,11 +50,25 @@ pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quic
             budget: Some(0.3),
         },
         Row {
-            what: "server CPU per cold sandbox over RPC, pipelined",
+            what: "server CPU per small cold sandbox over RPC, pipelined",
             unit: "µs",
             peer: peer_figure("/cpu_ms_per_cold_sandbox").map(|ms| ms * 1000.0),
             ours: Some(ours.cold_cpu_us),
             budget: Some(150.0),
+        },
+        Row {
+            what: "cold: ten scripts of 0.2 to 1.7 kB with work to do, engine",
+            unit: "ms",
+            peer: peer_figure("/cold_scripts_engine_ms/p50"),
+            ours: engine("cold/scripts"),
+            budget: None,
+        },
+        Row {
+            what: "the same over TCP, one pipelined round trip, p50",
+            unit: "ms",
+            peer: peer_figure("/cold_scripts_http_ms/p50"),
+            ours: Some(ours.cold_scripts_ms.quantile(0.5)),
+            budget: None,
         },
         Row {
             what: "cold, 20 kB module never seen, over TCP, p50",
@@ -75,7 +99,7 @@ pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quic
             budget: Some(60.0),
         },
         Row {
-            what: "interpreted code, geometric mean of the programs against warm V8",
+            what: "interpreted code, geometric mean of twelve programs and JSON against warm V8",
             unit: "×",
             peer: Some(1.0),
             ours: ratio,
@@ -85,14 +109,14 @@ pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quic
             what: "JSON.parse over 1 kB, against warm V8",
             unit: "×",
             peer: Some(1.0),
-            ours: json_ratio("parse", "/json_parse_ms_per_1000_ops"),
+            ours: parse_ratio,
             budget: None,
         },
         Row {
             what: "JSON.stringify over 1 kB, against warm V8",
             unit: "×",
             peer: Some(1.0),
-            ours: json_ratio("stringify", "/json_stringify_ms_per_1000_ops"),
+            ours: stringify_ratio,
             budget: None,
         },
     ];
@@ -125,27 +149,32 @@ pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quic
             figure(row.ours, row.unit)
         );
     }
-    details(&mut text, ours);
+    details(&mut text, ours, &program_ratios);
     conditions(&mut text, peer, quick);
     text
 }
 
-fn details(text: &mut String, ours: &Figures) {
+fn details(text: &mut String, ours: &Figures, program_ratios: &[(String, f64)]) {
     let q = |samples: &crate::samples::Samples, share| samples.quantile(share);
     let _ = write!(
         text,
         "\n## More of Coracle\n\n\
-         - Cold over TCP, one after the other: p50 {:.3} ms, p90 {:.3}, p99 {:.3}, least {:.3} (n = {}).\n\
-         - Cold, sixteen at a time: {:.0} sandboxes a second, {:.0} µs of server CPU each.\n\
+         - Small, cold over TCP, one after the other: p50 {:.3} ms, p90 {:.3}, p99 {:.3}, least {:.3} (n = {}).\n\
+         - Scripts, cold over TCP: p50 {:.3} ms, p99 {:.3}, {:.0} µs of server CPU each; {:.2} MiB of memory each.\n\
+         - Small, cold, sixteen at a time: {:.0} sandboxes a second, {:.0} µs of server CPU each.\n\
          - Warm over TCP: p50 {:.3} ms, p99 {:.3}, {:.0} µs of server CPU a call; 64 at a time: {:.0} calls a second.\n\
          - Beside {} endless loops of another client: p50 {:.2} ms, p99 {:.2} ms; alone p99 {:.2} ms.\n\
          - Resident memory before and after {} cold loads: {:.1} and {:.1} MiB.\n\
-         - Memory per isolate over {} live ones.\n",
+         - Memory per isolate is over {} live ones.\n",
         q(&ours.cold_ms, 0.5),
         q(&ours.cold_ms, 0.9),
         q(&ours.cold_ms, 0.99),
         ours.cold_ms.min(),
         ours.cold_ms.count(),
+        q(&ours.cold_scripts_ms, 0.5),
+        q(&ours.cold_scripts_ms, 0.99),
+        ours.cold_scripts_cpu_us,
+        mib(ours.memory_per_script_bytes),
         ours.cold_per_second,
         ours.cold_busy_cpu_us,
         q(&ours.warm_ms, 0.5),
@@ -162,17 +191,19 @@ fn details(text: &mut String, ours: &Figures) {
         ours.live_isolates,
     );
     text.push_str(
-        "\nPrograms, best of seven, in ms of CPU time:\n\n| program | ms |\n|---|---:|\n",
+        "\nPrograms, best of seven, in ms of CPU time, and as a multiple of warm V8's:\n\n| program | ms | × |\n|---|---:|---:|\n",
     );
     for (name, ms) in ours
         .json_ms
         .iter()
         .map(|(name, ms)| (format!("JSON {name}, 1,000 operations"), ms))
     {
-        let _ = writeln!(text, "| {name} | {ms:.1} |");
+        let _ = writeln!(text, "| {name} | {ms:.1} | |");
     }
     for (name, ms) in &ours.programs_ms {
-        let _ = writeln!(text, "| {name} | {ms:.1} |");
+        let ratio = program_ratios.iter().find(|(known, _)| known == name);
+        let ratio = ratio.map_or(String::new(), |(_, ratio)| format!("{ratio:.1}"));
+        let _ = writeln!(text, "| {name} | {ms:.1} | {ratio} |");
     }
 }
 
@@ -224,17 +255,18 @@ fn figure(value: Option<f64>, unit: &str) -> String {
     }
 }
 
-fn geometric_mean_ratio(
-    ours: &[(String, f64)],
-    peer: Option<&Value>,
-    pointer: &str,
-) -> Option<f64> {
-    let peer = peer?.pointer(pointer)?;
-    let logs: Vec<f64> = ours
-        .iter()
-        .filter_map(|(name, ms)| Some((ms / peer[name].as_f64()?).ln()))
-        .collect();
-    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+/// Our time over the peer's, program by program.
+fn program_ratios(ours: &Figures, peer: Option<&Value>) -> Vec<(String, f64)> {
+    let Some(peer) = peer.and_then(|peer| peer.get("cpu_program_ms")) else {
+        return Vec::new();
+    };
+    let ratio = |(name, ms): &(String, f64)| Some((name.clone(), ms / peer[name].as_f64()?));
+    ours.programs_ms.iter().filter_map(ratio).collect()
+}
+
+fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+    let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    (!ratios.is_empty()).then(|| (logs / ratios.len() as f64).exp())
 }
 
 /// Criterion's median of a benchmark in milliseconds, if it was run.

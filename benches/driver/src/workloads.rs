@@ -11,8 +11,10 @@ pub(crate) struct Workload {
 }
 
 pub(crate) struct Workloads {
-    /// Ten small workers.
-    pub(crate) cold: Vec<Workload>,
+    /// Ten workers of one job each: what a sandbox itself costs.
+    pub(crate) small: Set,
+    /// Ten workers such as agents write, which have work to do.
+    pub(crate) scripts: Set,
     /// Programs of `cpu.js`, by name.
     pub(crate) programs: Vec<(String, Value)>,
     pub(crate) cpu_source: String,
@@ -29,17 +31,17 @@ impl Workloads {
                 .with_context(|| folder.join(name).display().to_string())
         };
         let manifest: Value = serde_json::from_str(&read("manifest.json")?)?;
-        let cold = manifest["cold"].as_array().context("manifest: cold")?;
-        let cold = cold
-            .iter()
-            .map(|entry| {
+        let set = |key: &str| -> anyhow::Result<Set> {
+            let entries = manifest[key].as_array().context("manifest: a set")?;
+            let workloads = entries.iter().map(|entry| {
                 Ok(Workload {
                     source: read(entry["file"].as_str().context("manifest: file")?)?,
                     argument: entry["argument"].clone(),
                     expected: entry["expected"].clone(),
                 })
-            })
-            .collect::<anyhow::Result<_>>()?;
+            });
+            Ok(Set(workloads.collect::<anyhow::Result<_>>()?))
+        };
         let programs = |key: &str| -> anyhow::Result<Vec<(String, Value)>> {
             let entries = manifest[key]["programs"]
                 .as_array()
@@ -55,7 +57,8 @@ impl Workloads {
                 .collect()
         };
         Ok(Self {
-            cold,
+            small: set("small")?,
+            scripts: set("scripts")?,
             programs: programs("cpu")?,
             json: programs("json")?,
             cpu_source: read("cpu.js")?,
@@ -63,10 +66,15 @@ impl Workloads {
             large_source: read("large.mjs")?,
         })
     }
+}
 
-    /// The source of the `index`-th small worker, unlike any before.
+/// Workers that are taken in turn.
+pub(crate) struct Set(Vec<Workload>);
+
+impl Set {
+    /// The `index`-th workload and its source, unlike any before.
     pub(crate) fn unique(&self, index: usize) -> (&Workload, String) {
-        let workload = &self.cold[index % self.cold.len()];
+        let workload = &self.0[index % self.0.len()];
         (workload, format!("{}\n// {index}\n", workload.source))
     }
 }

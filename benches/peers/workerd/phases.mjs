@@ -1,7 +1,7 @@
 // What is measured, one function a phase. A phase ends after its count or its time, whichever comes first, so that a busy
 // machine gives fewer samples and not a longer run; `n` in the result says how many there were.
 
-import { check, jsonOperationsPerCall, largeJobs, programJobs, smallJobs } from "./workloads.mjs";
+import { check, jobsOf, jsonOperationsPerCall, largeJobs, programJobs } from "./workloads.mjs";
 import { now, Workerd } from "./workerd.mjs";
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -46,7 +46,7 @@ export async function starts(bounds) {
 /** Growth of the resident set over sandboxes that were loaded, called once and live on. Wants a fresh process. */
 export async function memory(workerd, bounds) {
   const warmUp = 10;
-  const jobs = smallJobs(warmUp + bounds.count);
+  const jobs = jobsOf("small", warmUp + bounds.count);
   await upload(workerd, jobs);
   const visit = async (i) => check(jobs[i], (await workerd.get(`/named?first=${i}`)).answer);
   for (let i = 0; i < warmUp; i++) await visit(i);
@@ -91,7 +91,7 @@ async function emptyCpuMs(workerd, bounds) {
 
 export async function coldSmall(workerd, { empty, pairs }) {
   const emptyCpu = await emptyCpuMs(workerd, empty);
-  const cold = await coldPairs(workerd, smallJobs(pairs.count), pairs);
+  const cold = await coldPairs(workerd, jobsOf("small", pairs.count), pairs);
   return {
     cold_engine_ms: summary(cold.engine),
     cold_http_ms: summary(cold.whole),
@@ -101,9 +101,15 @@ export async function coldSmall(workerd, { empty, pairs }) {
   };
 }
 
+/** The same with the scripts, which have work to do. */
+export async function coldScripts(workerd, bounds) {
+  const cold = await coldPairs(workerd, jobsOf("scripts", bounds.count), bounds);
+  return { cold_scripts_engine_ms: summary(cold.engine), cold_scripts_http_ms: summary(cold.whole) };
+}
+
 /** Many sandboxes in one request, one after the other: no HTTP between them, but none is freed before the request ends. */
 export async function coldBatches(workerd, { perBatch, ...bounds }) {
-  const jobs = smallJobs(perBatch * bounds.count);
+  const jobs = jobsOf("small", perBatch * bounds.count);
   await upload(workerd, jobs);
   const samples = await repeat(bounds, async (batch) => {
     const first = batch * perBatch;
@@ -122,7 +128,7 @@ export async function coldLarge(workerd, bounds) {
 
 /** Calls on one reused stub, inside the parent; and one call a request, as a client over the network sees a warm one. */
 export async function warm(workerd, { perBatch, batches, requests }) {
-  const jobs = smallJobs(10);
+  const jobs = jobsOf("small", 10);
   await upload(workerd, jobs);
   await workerd.get(`/warm-batch?first=0&count=${perBatch}`);
   const inside = await repeat(batches, async (batch) => {

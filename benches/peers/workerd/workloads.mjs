@@ -12,9 +12,9 @@ const manifest = JSON.parse(read("manifest.json"));
 const RUN = randomUUID();
 let made = 0;
 
-/** The ten small workers in turn; a comment makes every source one that workerd has never seen. */
-export function smallJobs(count) {
-  const workers = manifest.cold.map((entry) => ({ ...entry, source: read(entry.file) }));
+/** The ten workers of a set in turn; a comment makes every source one that workerd has never seen. */
+export function jobsOf(set, count) {
+  const workers = manifest[set].map((entry) => ({ ...entry, source: read(entry.file) }));
   return Array.from({ length: count }, (_, i) => {
     const { file, source, argument, expected } = workers[i % workers.length];
     made += 1;

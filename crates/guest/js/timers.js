@@ -4,7 +4,9 @@
 // Must never: run a callback that was cleared, or evaluate a string.
 
 // A timer's public id to the host operation that it waits for now; an interval's changes with every round.
-const timerOperations = ObjectCreate(null);
+// The property keeps its shape apart from that of `waiting`, which gets the same keys in the same order: the engine
+// copies a shape that two objects share each time one of them grows.
+const timerOperations = { __proto__: null, none: undefined };
 
 {
   let nextId = 1;

@@ -303,6 +303,19 @@ fn inputs_that_broke_engines_get_the_languages_answer_here() {
 }
 
 #[test]
+fn twice_as_many_timers_cost_twice_as_much() {
+    let fuel = |count: u32| {
+        let body = format!("for (let i = 0; i < {count}; i++) setTimeout(() => {{}}, 1e6);");
+        Bench::new().run(&body).usage.fuel_run
+    };
+    let (once, twice) = (fuel(2_000), fuel(4_000));
+    assert!(
+        once < twice && twice < once * 5 / 2,
+        "{once} fuel for 2,000, {twice} for 4,000"
+    );
+}
+
+#[test]
 fn timers_run_in_order_with_their_arguments() {
     let bench = Bench::new();
     let body = "

@@ -22,8 +22,16 @@ const SIMPLE_UNDEFINED: u8 = 0xf7;
 const FLOAT_64: u8 = 0xfb;
 const CANONICAL_NAN: u64 = 0x7ff8_0000_0000_0000;
 
-/// The longest head.
-const HEAD_BYTES_MAX: usize = 9;
+/// Bytes of a head with this argument.
+fn head_bytes(argument: u64) -> usize {
+    match argument {
+        0..=23 => 1,
+        24..=0xff => 2,
+        0x100..=0xffff => 3,
+        0x1_0000..=0xffff_ffff => 5,
+        _ => 9,
+    }
+}
 
 pub(super) struct Output {
     bytes: Vec<u8>,
@@ -94,13 +102,12 @@ impl Output {
     }
 
     pub(super) fn tag(&mut self, tag: u64) -> Outcome {
-        self.reserve(HEAD_BYTES_MAX)?;
+        self.reserve(head_bytes(tag))?;
         self.head(TAG, tag);
         Ok(())
     }
 
     pub(super) fn number(&mut self, number: f64) -> Outcome {
-        self.reserve(HEAD_BYTES_MAX)?;
         let is_integer = number.trunc() == number && number.abs() <= SAFE_INTEGER_MAX as f64;
         if !is_integer || (number == 0.0 && number.is_sign_negative()) {
             // One NaN: its payload would tell engines apart.
@@ -109,18 +116,23 @@ impl Output {
             } else {
                 number.to_bits()
             };
+            self.reserve(1 + size_of_val(&bits))?;
             self.bytes.push(FLOAT_64);
             self.bytes.extend(bits.to_be_bytes());
-        } else if number < 0.0 {
-            self.head(NEGATIVE, (-number) as u64 - 1);
-        } else {
-            self.head(UNSIGNED, number as u64);
+            return Ok(());
         }
+        let (major_type, argument) = if number < 0.0 {
+            (NEGATIVE, (-number) as u64 - 1)
+        } else {
+            (UNSIGNED, number as u64)
+        };
+        self.reserve(head_bytes(argument))?;
+        self.head(major_type, argument);
         Ok(())
     }
 
     pub(super) fn byte_string(&mut self, bytes: &[u8]) -> Outcome {
-        self.reserve(bytes.len().saturating_add(HEAD_BYTES_MAX))?;
+        self.reserve(bytes.len().saturating_add(head_bytes(bytes.len() as u64)))?;
         self.head(BYTES, bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
         Ok(())
@@ -132,7 +144,7 @@ impl Output {
             self.tag(tag::WTF8)?;
             return self.byte_string(bytes);
         }
-        self.reserve(bytes.len().saturating_add(HEAD_BYTES_MAX))?;
+        self.reserve(bytes.len().saturating_add(head_bytes(bytes.len() as u64)))?;
         self.head(TEXT, bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
         Ok(())
@@ -170,14 +182,15 @@ impl Output {
 
     /// The head of an array; an item takes a byte at least.
     pub(super) fn array(&mut self, items: usize) -> Outcome {
-        self.reserve(items.saturating_add(HEAD_BYTES_MAX))?;
+        self.reserve(items.saturating_add(head_bytes(items as u64)))?;
         self.head(ARRAY, items as u64);
         Ok(())
     }
 
     /// The head of a map; an entry takes two bytes at least.
     pub(super) fn map(&mut self, entries: usize) -> Outcome {
-        self.reserve(entries.saturating_mul(2).saturating_add(HEAD_BYTES_MAX))?;
+        let least = entries.saturating_mul(2);
+        self.reserve(least.saturating_add(head_bytes(entries as u64)))?;
         self.head(MAP, entries as u64);
         Ok(())
     }
@@ -189,7 +202,7 @@ impl Output {
 
     /// Room for a reference to the object that begins at `start`. It takes no bytes before the end.
     pub(super) fn reference(&mut self, start: usize) -> Outcome {
-        self.reserve(HEAD_BYTES_MAX)?;
+        self.reserve(head_bytes(tag::REFERENCE) + 1)?;
         self.references.push((self.bytes.len(), start));
         // One byte, so that no two references stand at the same place.
         self.bytes.push(0);

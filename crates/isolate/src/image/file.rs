@@ -18,6 +18,8 @@ use std::{
 const MAGIC: &[u8; 16] = b"coracle-image-01";
 const HEAD_BYTES: usize = MAGIC.len() + 32 + 32;
 const TAIL_BYTES: usize = 8 + MAGIC.len();
+/// Images that a cache folder keeps, of about 8 MB each: two versions, with a second guest or CPU each.
+const IMAGES_MAX: usize = 4;
 
 impl Image {
     /// Writes a copy of the executable `source` to `destination` that carries this image behind its end.
@@ -140,7 +142,24 @@ impl<'a> Cache<'a> {
         if written.is_err() {
             let _ = fs::remove_file(&draft);
         }
+        self.prune();
         written
+    }
+
+    /// Removes the oldest images beyond [`IMAGES_MAX`]: each new version of the executable leaves one behind.
+    fn prune(&self) {
+        let made = |entry: fs::DirEntry| {
+            let path = entry.path();
+            let is_image = path.extension().is_some_and(|it| it == "image");
+            Some((entry.metadata().ok()?.modified().ok()?, path)).filter(|_| is_image)
+        };
+        let entries = fs::read_dir(self.0).into_iter().flatten().flatten();
+        let mut images: Vec<_> = entries.filter_map(made).collect();
+        images.sort();
+        let too_many = images.len().saturating_sub(IMAGES_MAX);
+        for (_, path) in images.into_iter().take(too_many) {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 

@@ -188,6 +188,24 @@ fn a_cached_image_is_used_again_and_one_that_is_broken_is_made_anew() {
 }
 
 #[test]
+fn a_cache_keeps_the_newest_images_only() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("not-ours.txt"), b"stays").unwrap();
+    for marker in 1..=6 {
+        Image::obtain(&guest(marker), Some(folder.path())).unwrap();
+    }
+    let kept: Vec<u32> = (1..=6)
+        .filter(|marker| {
+            let hash = &guest(*marker).hash()[..16];
+            let mut names = fs::read_dir(folder.path()).unwrap();
+            names.any(|name| name.unwrap().file_name().to_string_lossy().starts_with(hash))
+        })
+        .collect();
+    assert_eq!(kept, [3, 4, 5, 6]);
+    assert!(folder.path().join("not-ours.txt").exists());
+}
+
+#[test]
 fn guests_and_cpus_do_not_share_a_cached_image() {
     let folder = tempfile::tempdir().unwrap();
     for (guest, cpu) in [

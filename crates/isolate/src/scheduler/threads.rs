@@ -42,6 +42,8 @@ struct Shared {
     executor: Executor,
     wake: Condvar,
     beats: Vec<Beat>,
+    /// Of those who assist, whichever threads they are.
+    assistants: [Beat; ASSISTANTS_MAX],
     closing: AtomicBool,
 }
 
@@ -49,6 +51,29 @@ struct Shared {
 #[derive(Default)]
 struct Beat(AtomicU64);
 
+impl Beat {
+    /// Takes a beat that nobody has; false where somebody has it.
+    fn claim(&self, now: u64) -> bool {
+        let (free, order) = (0, Ordering::Relaxed);
+        self.0.compare_exchange(free, now, order, order).is_ok()
+    }
+
+    fn begin(&self, now: u64) {
+        self.0.store(now, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn is_lost(&self, now: u64) -> bool {
+        let began = self.0.load(Ordering::Relaxed);
+        began > 0 && now.saturating_sub(began) > TURN_LOST_AFTER.as_millis() as u64
+    }
+}
+
+/// Threads that assist at once; one more leaves its isolate to a thread of ours.
+const ASSISTANTS_MAX: usize = 8;
 /// Turns that one assistance takes at most: a call, and the end of the isolate that served the one before.
 const ASSISTED_TURNS_MAX: usize = 2;
 /// A turn that takes this long is a stuck thread.
@@ -75,6 +100,7 @@ impl Threads {
             executor: Executor::new(sandbox, clock, pool_memory_bytes_max, seed, Box::new(sink)),
             wake: Condvar::new(),
             beats: (0..threads).map(|_| Beat::default()).collect(),
+            assistants: Default::default(),
             closing: AtomicBool::new(false),
         });
         let threads = (0..threads)
@@ -125,6 +151,11 @@ impl Scheduler for Threads {
     }
 
     fn assist(&self) {
+        let now = self.shared.now();
+        let Some(beat) = self.shared.assistants.iter().find(|beat| beat.claim(now)) else {
+            self.shared.wake.notify_one();
+            return;
+        };
         // Only while all threads are at rest: otherwise they come to it by themselves, and soon.
         for _ in 0..ASSISTED_TURNS_MAX {
             let mut queues = self.shared.executor.lock();
@@ -139,6 +170,7 @@ impl Scheduler for Threads {
                 None => break,
             }
         }
+        beat.end();
         let queues = self.shared.executor.lock();
         // What was left over, or a time to keep that they do not know of.
         if queues.wants_thread() || queues.would_sleep_through() {
@@ -148,13 +180,10 @@ impl Scheduler for Threads {
 
     fn health(&self) -> Health {
         let now = self.shared.now();
-        let lost = |beat: &&Beat| {
-            let began = beat.0.load(Ordering::Relaxed);
-            began > 0 && now.saturating_sub(began) > TURN_LOST_AFTER.as_millis() as u64
-        };
+        let beats = self.shared.beats.iter().chain(&self.shared.assistants);
         Health {
             threads: self.shared.beats.len(),
-            threads_lost: self.shared.beats.iter().filter(lost).count(),
+            threads_lost: beats.filter(|beat| beat.is_lost(now)).count(),
         }
     }
 
@@ -171,9 +200,9 @@ impl Shared {
     /// A thread's life.
     fn run(&self, index: usize) {
         while let Some(taken) = self.next() {
-            self.beats[index].0.store(self.now(), Ordering::Relaxed);
+            self.beats[index].begin(self.now());
             self.executor.run(taken, Pace::OWN_THREAD);
-            self.beats[index].0.store(0, Ordering::Relaxed);
+            self.beats[index].end();
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an isolate costs without threads, sockets or RPC around it: the rows marked "engine" in `docs/benchmarks.md`.
+//! What an isolate costs without threads, sockets or RPC around it: the rows marked "engine" in `docs/performance.md`.
 //!
 //! `cargo bench -p coracle-isolate` prints Criterion's lines and, at the end, one line of JSON for memory. Under
 //! `cargo test` everything runs once.
@@ -35,7 +35,8 @@ fn main() {
         .measurement_time(Duration::from_secs(4))
         .configure_from_args();
     let bench = Bench::new();
-    cold(&mut criterion, &bench);
+    cold(&mut criterion, &bench, "small");
+    cold(&mut criterion, &bench, "scripts");
     cold_large(&mut criterion, &bench);
     drop_isolate(&mut criterion, &bench);
     warm(&mut criterion, &bench);
@@ -45,9 +46,9 @@ fn main() {
     }
 }
 
-/// Load, first call and end of ten small workers in turn, each with a source that was never seen.
-fn cold(criterion: &mut Criterion, bench: &Bench) {
-    let workers = small_workers();
+/// Load, first call and end of the ten workers of a set in turn, each with a source that was never seen.
+fn cold(criterion: &mut Criterion, bench: &Bench, set: &str) {
+    let workers = workers(set);
     let next = Cell::new(0);
     let setup = || {
         let number = next.get();
@@ -55,7 +56,7 @@ fn cold(criterion: &mut Criterion, bench: &Bench) {
         let (source, argument) = &workers[number % workers.len()];
         (spec(&format!("{source}\n// {number}")), call(argument))
     };
-    criterion.bench_function("cold/small", |bencher| {
+    criterion.bench_function(&format!("cold/{set}"), |bencher| {
         bencher.iter_batched(
             setup,
             |(spec, call)| {
@@ -99,7 +100,7 @@ fn cold_large(criterion: &mut Criterion, bench: &Bench) {
 
 /// The end of an isolate that was called once.
 fn drop_isolate(criterion: &mut Criterion, bench: &Bench) {
-    let workers = small_workers();
+    let workers = workers("small");
     let (source, argument) = &workers[0];
     criterion.bench_function("drop", |bencher| {
         bencher.iter_batched(
@@ -129,7 +130,7 @@ fn warm(criterion: &mut Criterion, bench: &Bench) {
 
 /// Memory of isolates that are alive at once: loaded and called once, and after a collection.
 fn density(bench: &Bench, count: u64) -> Value {
-    let workers = small_workers();
+    let workers = workers("small");
     // Whatever the first isolates touch for all of them.
     let warm = bench.start(spec(&workers[0].0));
     bench.call(warm, call(&workers[0].1));
@@ -254,11 +255,12 @@ fn workload(name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Sources and arguments of the ten small workers.
-fn small_workers() -> Vec<(String, Value)> {
+/// Sources and arguments of the ten workers of a set.
+fn workers(set: &str) -> Vec<(String, Value)> {
     let manifest: Value = serde_json::from_str(&workload("manifest.json")).unwrap();
-    let cold = manifest["cold"].as_array().unwrap();
-    cold.iter()
+    let entries = manifest[set].as_array().unwrap();
+    entries
+        .iter()
         .map(|entry| {
             let source = workload(entry["file"].as_str().unwrap());
             (source, entry["argument"].clone())
