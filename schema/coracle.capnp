@@ -108,7 +108,7 @@ struct Limits {
   # the entrypoint's the lower one wins.
 
   fuelMax @0 :UInt64;
-  # Wasm fuel of one invocation; about 3,000,000 a millisecond.
+  # Wasm fuel of one invocation; about 15,000,000 a millisecond.
 
   cpuMsMax @1 :UInt64;
   # CPU time of one invocation in milliseconds, waiting not counted.

@@ -47,7 +47,7 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let peer = if options.alone {
+    let peers = if options.alone {
         None
     } else {
         Some(peer::measure(&options.benches, options.quick)?)
@@ -58,7 +58,7 @@ fn main() -> anyhow::Result<()> {
             phases::measure(&options.server, &workloads, options.quick),
         )
         .context("measuring the server")?;
-    let report = report::write(&ours, peer.as_ref(), &options.criterion, options.quick);
+    let report = report::write(&ours, peers.as_ref(), &options.criterion, options.quick);
     match options.output {
         Some(path) => std::fs::write(&path, report).with_context(|| path.display().to_string())?,
         None => print!("{report}"),

@@ -11,6 +11,8 @@ use coracle_schema::worker;
 use serde_json::{Value, json};
 use std::{
     cell::Cell,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
     path::Path,
     rc::Rc,
     time::{Duration, Instant},
@@ -18,6 +20,7 @@ use std::{
 
 /// Figures in milliseconds, bytes and microseconds as their names say.
 pub(crate) struct Figures {
+    pub(crate) echo_ms: Samples,
     pub(crate) start_to_first_answer_ms: Samples,
     pub(crate) cold_ms: Samples,
     pub(crate) cold_cpu_us: f64,
@@ -45,6 +48,7 @@ pub(crate) struct Figures {
 impl Figures {
     pub(crate) fn json(&self) -> Value {
         json!({
+            "echo_ms": self.echo_ms.json(),
             "start_to_first_answer_ms": self.start_to_first_answer_ms.json(),
             "cold_ms": self.cold_ms.json(),
             "cold_cpu_us": self.cold_cpu_us,
@@ -77,6 +81,7 @@ pub(crate) async fn measure(
     quick: bool,
 ) -> anyhow::Result<Figures> {
     let scale = |full: usize, less: usize| if quick { less } else { full };
+    let echo_ms = echo(scale(10_000, 2_000))?;
     let mut start_to_first_answer_ms = Samples::default();
     for _ in 0..scale(7, 3) {
         let server = Server::start(executable)?;
@@ -157,6 +162,7 @@ pub(crate) async fn measure(
     server.stop()?;
 
     Ok(Figures {
+        echo_ms,
         start_to_first_answer_ms,
         cold_ms,
         cold_cpu_us,
@@ -188,6 +194,36 @@ fn progress(what: &str) {
 
 fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1000.0
+}
+
+/// What this machine takes for 300 bytes there and back over TCP, with nothing in between: the floor of the other rows.
+fn echo(count: usize) -> anyhow::Result<Samples> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let echoing = std::thread::spawn(move || -> std::io::Result<()> {
+        let (mut stream, _) = listener.accept()?;
+        stream.set_nodelay(true)?;
+        let mut bytes = [0; 300];
+        while stream.read_exact(&mut bytes).is_ok() {
+            stream.write_all(&bytes)?;
+        }
+        Ok(())
+    });
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let mut bytes = [0; 300];
+    let mut samples = Samples::default();
+    for _ in 0..count {
+        let began = Instant::now();
+        stream.write_all(&bytes)?;
+        stream.read_exact(&mut bytes)?;
+        samples.push(ms(began));
+    }
+    drop(stream);
+    echoing
+        .join()
+        .map_err(|_| anyhow::anyhow!("the echo panicked"))??;
+    Ok(samples)
 }
 
 /// Load, entrypoint and call, pipelined in one round trip, each from a source that was never seen before.

@@ -1,6 +1,6 @@
 //! The report: design's table of budgets with what was measured, and the conditions.
 
-use crate::phases::Figures;
+use crate::{peer::Peers, phases::Figures};
 use serde_json::Value;
 use std::{fmt::Write, fs, path::Path};
 
@@ -12,28 +12,21 @@ struct Row {
     budget: Option<f64>,
 }
 
-pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quick: bool) -> String {
+pub(crate) fn write(
+    ours: &Figures,
+    peers: Option<&Peers>,
+    criterion: &Path,
+    quick: bool,
+) -> String {
+    let peer = peers.map(|peers| &peers.workerd);
+    let node = peers.map(|peers| &peers.node);
     let peer_figure = |pointer: &str| {
         peer.and_then(|peer| peer.pointer(pointer))
             .and_then(Value::as_f64)
     };
     let engine = |name: &str| criterion_median_ms(&criterion.join(name));
-    let json_ratio = |name: &str, pointer: &str| {
-        let peer = peer_figure(pointer)?;
-        let ours = ours.json_ms.iter().find(|(known, _)| known == name)?.1;
-        Some(ours / peer)
-    };
-    let parse_ratio = json_ratio("parse", "/json_parse_ms_per_1000_ops");
-    let stringify_ratio = json_ratio("stringify", "/json_stringify_ms_per_1000_ops");
-    let program_ratios = program_ratios(ours, peer);
-    let ratio = geometric_mean(
-        &program_ratios
-            .iter()
-            .map(|(_, ratio)| *ratio)
-            .chain(parse_ratio)
-            .chain(stringify_ratio)
-            .collect::<Vec<_>>(),
-    );
+    let ratios = node.map_or_else(Vec::new, |node| v8_ratios(ours, node));
+    let ratio_of = |name: &str| Some(ratios.iter().find(|(known, _)| known == name)?.1);
     let rows = [
         Row {
             what: "cold: load + getEntrypoint + call, ten small workers, engine",
@@ -102,21 +95,21 @@ pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quic
             what: "interpreted code, geometric mean of twelve programs and JSON against warm V8",
             unit: "×",
             peer: Some(1.0),
-            ours: ratio,
+            ours: geometric_mean(&ratios),
             budget: Some(11.0),
         },
         Row {
             what: "JSON.parse over 1 kB, against warm V8",
             unit: "×",
             peer: Some(1.0),
-            ours: parse_ratio,
+            ours: ratio_of("parse"),
             budget: None,
         },
         Row {
             what: "JSON.stringify over 1 kB, against warm V8",
             unit: "×",
             peer: Some(1.0),
-            ours: stringify_ratio,
+            ours: ratio_of("stringify"),
             budget: None,
         },
     ];
@@ -149,16 +142,18 @@ pub(crate) fn write(ours: &Figures, peer: Option<&Value>, criterion: &Path, quic
             figure(row.ours, row.unit)
         );
     }
-    details(&mut text, ours, &program_ratios);
-    conditions(&mut text, peer, quick);
+    details(&mut text, ours, &ratios);
+    conditions(&mut text, peer, node, quick);
     text
 }
 
-fn details(text: &mut String, ours: &Figures, program_ratios: &[(String, f64)]) {
+fn details(text: &mut String, ours: &Figures, ratios: &[(String, f64)]) {
     let q = |samples: &crate::samples::Samples, share| samples.quantile(share);
     let _ = write!(
         text,
         "\n## More of Coracle\n\n\
+         - The floor: an echo of 300 bytes over TCP on this machine, p50 {:.3} ms, least {:.3}. Waking a processor that\n  \
+         idles is most of it; of a cold call's time too, because caches are cold after it.\n\
          - Small, cold over TCP, one after the other: p50 {:.3} ms, p90 {:.3}, p99 {:.3}, least {:.3} (n = {}).\n\
          - Scripts, cold over TCP: p50 {:.3} ms, p99 {:.3}, {:.0} µs of server CPU each; {:.2} MiB of memory each.\n\
          - Small, cold, sixteen at a time: {:.0} sandboxes a second, {:.0} µs of server CPU each.\n\
@@ -166,6 +161,8 @@ fn details(text: &mut String, ours: &Figures, program_ratios: &[(String, f64)]) 
          - Beside {} endless loops of another client: p50 {:.2} ms, p99 {:.2} ms; alone p99 {:.2} ms.\n\
          - Resident memory before and after {} cold loads: {:.1} and {:.1} MiB.\n\
          - Memory per isolate is over {} live ones.\n",
+        q(&ours.echo_ms, 0.5),
+        ours.echo_ms.min(),
         q(&ours.cold_ms, 0.5),
         q(&ours.cold_ms, 0.9),
         q(&ours.cold_ms, 0.99),
@@ -193,21 +190,15 @@ fn details(text: &mut String, ours: &Figures, program_ratios: &[(String, f64)]) 
     text.push_str(
         "\nPrograms, best of seven, in ms of CPU time, and as a multiple of warm V8's:\n\n| program | ms | × |\n|---|---:|---:|\n",
     );
-    for (name, ms) in ours
-        .json_ms
-        .iter()
-        .map(|(name, ms)| (format!("JSON {name}, 1,000 operations"), ms))
-    {
-        let _ = writeln!(text, "| {name} | {ms:.1} | |");
-    }
-    for (name, ms) in &ours.programs_ms {
-        let ratio = program_ratios.iter().find(|(known, _)| known == name);
+    let programs = ours.programs_ms.iter();
+    for (name, ms) in programs.chain(&ours.json_ms) {
+        let ratio = ratios.iter().find(|(known, _)| known == name);
         let ratio = ratio.map_or(String::new(), |(_, ratio)| format!("{ratio:.1}"));
         let _ = writeln!(text, "| {name} | {ms:.1} | {ratio} |");
     }
 }
 
-fn conditions(text: &mut String, peer: Option<&Value>, quick: bool) {
+fn conditions(text: &mut String, peer: Option<&Value>, node: Option<&Value>, quick: bool) {
     let read = |path: &str| {
         fs::read_to_string(path)
             .unwrap_or_default()
@@ -236,9 +227,14 @@ fn conditions(text: &mut String, peer: Option<&Value>, quick: bool) {
     {
         let _ = writeln!(text, "- workerd {version}.");
     }
+    if let Some(node) = node {
+        let (version, v8) = (&node["version"], &node["v8"]);
+        let of = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+        let _ = writeln!(text, "- Node {}, V8 {}.", of(version), of(v8));
+    }
     text.push_str(
-        "- workerd's programs are timed over HTTP, warm, best of seven; ours are CPU time. The cold engine row of workerd is its\n  \
-         HTTP time less that of an empty request.\n",
+        "- V8's figures are Node's, in process and warm, the best of many; ours are the best of seven, in CPU time. `parse` and\n  \
+         `stringify` are 1,000 operations. The cold engine row of workerd is its HTTP time less that of an empty request.\n",
     );
 }
 
@@ -255,17 +251,18 @@ fn figure(value: Option<f64>, unit: &str) -> String {
     }
 }
 
-/// Our time over the peer's, program by program.
-fn program_ratios(ours: &Figures, peer: Option<&Value>) -> Vec<(String, f64)> {
-    let Some(peer) = peer.and_then(|peer| peer.get("cpu_program_ms")) else {
-        return Vec::new();
+/// Our time over warm V8's, program by program.
+fn v8_ratios(ours: &Figures, node: &Value) -> Vec<(String, f64)> {
+    let ratio = |(name, ms): &(String, f64)| {
+        let theirs = node["program_ms"][name].as_f64()?;
+        Some((name.clone(), ms / theirs))
     };
-    let ratio = |(name, ms): &(String, f64)| Some((name.clone(), ms / peer[name].as_f64()?));
-    ours.programs_ms.iter().filter_map(ratio).collect()
+    let programs = ours.programs_ms.iter().chain(&ours.json_ms);
+    programs.filter_map(ratio).collect()
 }
 
-fn geometric_mean(ratios: &[f64]) -> Option<f64> {
-    let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+fn geometric_mean(ratios: &[(String, f64)]) -> Option<f64> {
+    let logs: f64 = ratios.iter().map(|(_, ratio)| ratio.ln()).sum();
     (!ratios.is_empty()).then(|| (logs / ratios.len() as f64).exp())
 }
 

@@ -14,7 +14,7 @@ pub(crate) type LimitValue = (LimitName, u64);
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Fuel that the call may burn, about 3,000,000 a millisecond [default: 3000000000]
+    /// Fuel that the call may burn, about 15,000,000 a millisecond [default: 10000000000]
     #[arg(long, value_name = "N", value_parser = |text: &str| LimitName::FuelMax.parse_value(text))]
     fuel: Option<u64>,
 

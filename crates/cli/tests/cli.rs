@@ -264,7 +264,7 @@ fn a_limit_stops_the_code_and_names_the_flag_that_raises_it() {
     let ended = trouble(&["--call", "loop", "--fuel", "1_000_000"]);
     ended.says(3, "stopped (fuel): the call used 1000000 fuel of 1000000");
     let hint =
-        "\n  --fuel N raises fuel_max, which is 1,000,000 fuel now, up to 3,000,000,000,000\n";
+        "\n  --fuel N raises fuel_max, which is 1,000,000 fuel now, up to 10,000,000,000,000\n";
     ended.says(3, hint);
 }
 

@@ -15,6 +15,7 @@ mod encode;
 mod engine;
 mod export;
 mod finish;
+mod heap;
 mod host;
 mod json;
 mod lines;

@@ -6,7 +6,7 @@ use crate::{
         Engine,
         js::{Ctx, Function, Module, Object, Persistent, Result, Value, function::Func},
     },
-    export, finish, host,
+    export, finish, heap, host,
     modules::{self, WORKERS_MODULE},
     raw, stack,
     state::{self, State},
@@ -189,6 +189,8 @@ pub(crate) fn initialize() {
         }
     });
     engine.runtime.run_gc();
+    engine.context.with(|ctx| raw::fill_arenas(&ctx));
+    heap::make_room();
     state::initialize(State { engine, hooks });
 }
 

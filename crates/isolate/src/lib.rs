@@ -28,7 +28,7 @@ mod scheduler;
 
 pub use crate::{
     clock::{Clock, SystemClock},
-    fuel::FUEL_SCHEDULE,
+    fuel::{FUEL_SCHEDULE, SLICE as FUEL_SLICE},
     image::{CPU_BASELINE, Guest, Image, ImageError, QUICKJS_VERSION, WASMTIME_VERSION},
     machine::Machine,
     message::{

@@ -29,7 +29,7 @@ use std::{
 };
 use support::value;
 
-const SLICE: u64 = 3_000_000;
+const SLICE: u64 = coracle_isolate::FUEL_SLICE;
 /// CPU time that a turn may take, of which a slice is about a millisecond; the watchdog gives a thread a second.
 const TURN_MAX: Duration = Duration::from_millis(500);
 /// Seeds that are always run, so that what they reach is known.
@@ -219,7 +219,7 @@ fn spec(load_bytes: usize, limits: Limits) -> WorkerSpec {
 /// What an isolate may do; a call may ask for less.
 fn widest() -> Limits {
     limits(|limits| {
-        limits.fuel_max = 60 * SLICE;
+        limits.fuel_max = 300 * SLICE;
         limits.startup_fuel_max = 10 * SLICE;
         limits.cpu_ms_max = 1_000;
         limits.wall_ms_max = 400;
@@ -233,7 +233,8 @@ fn widest() -> Limits {
 
 fn lower(random: &mut Random) -> Limits {
     let mut limits = widest();
-    limits.fuel_max = random.pick(&[1, 3, 10, 60]) * SLICE;
+    // The most is enough for as many timers as there may be.
+    limits.fuel_max = random.pick(&[1, 3, 10, 60, 300]) * SLICE;
     limits.startup_fuel_max = random.pick(&[1, 10]) * SLICE;
     limits.cpu_ms_max = random.pick(&[1, 1_000]);
     limits.wall_ms_max = random.pick(&[1, 50, 400]);

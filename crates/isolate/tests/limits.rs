@@ -15,7 +15,7 @@ use std::time::Duration;
 use support::{value, worker_with};
 
 /// Fuel of a slice: what may be burnt beyond a limit that is looked at when a slice ends.
-const SLICE: u64 = 3_000_000;
+const SLICE: u64 = coracle_isolate::FUEL_SLICE;
 
 /// An invocation that was stopped.
 struct Stopped {

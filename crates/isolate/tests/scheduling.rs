@@ -29,7 +29,7 @@ use std::{
 };
 use support::{Bench, value, worker, worker_with};
 
-const SLICE: u64 = 3_000_000;
+const SLICE: u64 = coracle_isolate::FUEL_SLICE;
 
 fn run(body: &str) -> String {
     format!("export default {{ async run(x) {{ {body} }} }}")

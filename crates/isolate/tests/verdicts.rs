@@ -13,7 +13,7 @@ use lab::{Lab, limits, text, thrown, verdict};
 use std::time::Duration;
 use support::{value, worker_with};
 
-const SLICE: u64 = 3_000_000;
+const SLICE: u64 = coracle_isolate::FUEL_SLICE;
 
 /// A worker whose method `run` does this.
 fn run(body: &str) -> String {

@@ -30,7 +30,7 @@ impl Actor {
             return;
         }
         // They are open already where the modules have just been evaluated for this call.
-        let books = self.invocations.entry(id).or_insert(new);
+        let books = self.invocations.entry(id).or_insert_with(|| Box::new(new));
         if matches!(self.guest, Guest::Unborn) {
             self.load(id, around);
             // The call follows once the modules have been evaluated.
@@ -127,8 +127,9 @@ impl Actor {
 
     /// Whether an invocation other than this one is to be answered by the isolate.
     pub(super) fn has_others(&self, invocation: u64) -> bool {
-        let in_it = |(id, books): (&u64, &Invocation)| *id != invocation && !books.reported;
-        self.invocations.iter().any(in_it)
+        self.invocations
+            .iter()
+            .any(|(id, books)| *id != invocation && !books.reported)
             || self
                 .waiting_calls()
                 .iter()

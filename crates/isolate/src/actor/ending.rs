@@ -1,6 +1,6 @@
 //! Reports, each exactly once, and the end of the isolate.
 
-use super::{Actor, Alarm, AlarmChange, AlarmOf, Effects, Guest, Life, Mail, Run, Surroundings};
+use super::{Actor, Alarm, AlarmChange, AlarmOf, Effects, Guest, Life, Mail, Surroundings};
 use crate::{
     invocation::Invocation,
     message::{Event, Outcome, Report, Verdict, VerdictKind},
@@ -184,20 +184,8 @@ impl Actor {
         }
     }
 
-    /// Gives the instance back to the pool. What it burnt in an entry that has not ended is known by its slices only.
+    /// Gives the instance back to the pool.
     fn drop_guest(&mut self) {
-        if let Guest::Running(Run {
-            kind,
-            invocation,
-            fuel,
-            slice,
-            slices,
-            ..
-        }) = &self.guest
-        {
-            let burnt = (*fuel).min(*slices * slice);
-            self.charge_fuel(*invocation, *kind, burnt);
-        }
         self.guest = Guest::Unborn;
         self.operations.clear();
     }

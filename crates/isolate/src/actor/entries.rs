@@ -1,11 +1,10 @@
 //! Entries into the guest: on what terms they begin, and what each slice of them leaves behind.
 
-use super::{Actor, Effects, EntryKind, Guest, Life, NOBODY, Run, Surroundings};
+use super::{Actor, Effects, EntryKind, Guest, Life, NOBODY, Paying, Run, Surroundings};
 use crate::{
     border::{self, Allowance},
     fuel,
     instance::{Done, Entry, Running, Terms},
-    invocation::Invocation,
     message::Outcome,
 };
 use coracle_abi as abi;
@@ -15,6 +14,11 @@ impl Actor {
     /// Begins an entry into the instance, which is at rest; without one nothing happens.
     pub(super) fn enter(&mut self, entry: Entry, invocation: u64, around: &Surroundings<'_>) {
         let terms = self.terms(EntryKind::Run, invocation, around);
+        let books = self.invocations.get(&invocation);
+        self.paying = Paying {
+            invocation,
+            fuel_before: books.map_or(0, |books| books.fuel_run),
+        };
         self.guest = match std::mem::replace(&mut self.guest, Guest::Unborn) {
             Guest::Resting(instance) => {
                 let running = instance.enter(entry, terms);
@@ -74,7 +78,10 @@ impl Actor {
         };
         run.slices += 1;
         let (kind, invocation) = (run.kind, run.invocation);
+        // As near as can be told before the entry is over.
+        let burnt = run.fuel.min(run.slices * run.slice);
         self.charge_cpu(invocation, kind, spent);
+        self.charge_fuel(invocation, kind, burnt);
         match kind {
             EntryKind::Load => self.take_what_a_load_said(invocation),
             EntryKind::Run => {
@@ -132,11 +139,13 @@ impl Actor {
         }
     }
 
+    /// Charges what the entry has burnt so far.
     pub(super) fn charge_fuel(&mut self, invocation: u64, kind: EntryKind, burnt: u64) {
+        let before = self.paying.fuel_before;
         if let Some(books) = self.invocations.get_mut(&invocation) {
             match kind {
-                EntryKind::Load => books.fuel_load += burnt,
-                EntryKind::Run => books.fuel_run += burnt,
+                EntryKind::Load => books.fuel_load = burnt,
+                EntryKind::Run => books.fuel_run = before + burnt,
             }
         }
     }
@@ -150,7 +159,7 @@ impl Actor {
         let verdict = self
             .invocations
             .get(&invocation)
-            .and_then(Invocation::verdict_on_cpu);
+            .and_then(|books| books.verdict_on_cpu());
         match verdict {
             Some(verdict) => {
                 let culprit = (invocation, Outcome::Verdict(verdict));
@@ -163,11 +172,12 @@ impl Actor {
     /// Whose console an entry writes to: that of the invocation that pays, or once that has been reported, of one that
     /// has not.
     fn console_of(&self, invocation: u64) -> u64 {
-        let is_open = |books: &Invocation| !books.reported;
-        if self.invocations.get(&invocation).is_none_or(is_open) {
+        let payer = self.invocations.get(&invocation);
+        if payer.is_none_or(|books| !books.reported) {
             return invocation;
         }
-        let open = self.invocations.iter().find(|(_, books)| is_open(books));
+        let mut all = self.invocations.iter();
+        let open = all.find(|(_, books)| !books.reported);
         open.map_or(invocation, |(other, _)| *other)
     }
 

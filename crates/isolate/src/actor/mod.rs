@@ -144,11 +144,20 @@ pub(crate) struct Actor {
     mailbox: VecDeque<Mail>,
     guest: Guest,
     outbox: Arc<Mutex<Outbox>>,
-    invocations: BTreeMap<u64, Invocation>,
+    /// Boxed, because a map keeps room for eleven, also when it is empty.
+    invocations: BTreeMap<u64, Box<Invocation>>,
     operations: HashMap<u64, Operation>,
     /// Operations that the guest still waits for and that will not be settled; it is told with the next call.
     forgotten: Vec<u64>,
     served: bool,
+    paying: Paying,
+}
+
+/// Who pays for the entry under way or the one that was last, and what it had burnt in the entries before.
+#[derive(Clone, Copy, Default)]
+struct Paying {
+    invocation: u64,
+    fuel_before: u64,
 }
 
 enum Guest {
@@ -191,6 +200,7 @@ impl Actor {
             operations: HashMap::new(),
             forgotten: Vec::new(),
             served: false,
+            paying: Paying::default(),
         }
     }
 

@@ -29,6 +29,10 @@ impl Actor {
         // The arguments were too deep: no code of the call has run, and the isolate is as good as before.
         let refused = finished.kind == abi::finish::VALUE_TOO_DEEP && finished.bytes.is_empty();
         books.started &= !refused;
+        // Until it said so, whatever comes after that in the same entry: that would depend on where slices end.
+        if self.paying.invocation == invocation {
+            books.fuel_run = self.paying.fuel_before + finished.fuel_burnt;
+        }
         let outcome = self.outcome_of_finish(finished);
         if matches!(outcome, Outcome::Verdict(_)) && !refused {
             return self.end(Some((invocation, outcome)), around, effects);
@@ -43,6 +47,7 @@ impl Actor {
             kind,
             bytes,
             length,
+            ..
         } = finished;
         let Some(books) = self.invocations.get(&invocation) else {
             return Outcome::Verdict(trap(true, "the guest finished an unknown invocation"));

@@ -248,10 +248,13 @@ fn finish_invocation(
     let copied = if length > copied_max { 0 } else { length };
     charge(caller, Tariff::FINISH, copied)?;
     let bytes = read(caller, pointer, copied)?.to_vec();
-    caller.data().outbox().finished.push(Finished {
+    let fuel_left = caller.get_fuel().unwrap_or(0);
+    let state = caller.data();
+    state.outbox().finished.push(Finished {
         invocation,
         kind,
         bytes,
+        fuel_burnt: state.fuel.saturating_sub(fuel_left),
         length,
     });
     Ok(())

@@ -57,6 +57,8 @@ pub(crate) struct State {
     operation_last: u64,
     allowance: Allowance,
     now_ms: f64,
+    /// What the entry may burn.
+    fuel: u64,
     meter: Meter,
     /// Host operations have used up the slice.
     slice_over: bool,
@@ -80,6 +82,7 @@ impl State {
             operation_last: 0,
             allowance: Allowance::default(),
             now_ms: 0.0,
+            fuel: 0,
             meter: Meter::begin(0, fuel::SLICE),
             slice_over: false,
             seed,
@@ -116,6 +119,7 @@ impl State {
     pub(crate) fn begin(&mut self, fuel: u64, slice: u64, now_ms: f64, allowance: Allowance) {
         self.now_ms = now_ms;
         self.allowance = allowance;
+        self.fuel = fuel;
         self.meter = Meter::begin(fuel, slice);
         self.slice_over = false;
     }

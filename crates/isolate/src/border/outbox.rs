@@ -39,6 +39,8 @@ pub(crate) struct Finished {
     pub(crate) invocation: u64,
     pub(crate) kind: u32,
     pub(crate) bytes: Vec<u8>,
+    /// Fuel that the entry had burnt by then.
+    pub(crate) fuel_burnt: u64,
     /// The length that the guest gave; more than `bytes` where they were not worth copying.
     pub(crate) length: usize,
 }

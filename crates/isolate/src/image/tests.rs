@@ -198,7 +198,12 @@ fn a_cache_keeps_the_newest_images_only() {
         .filter(|marker| {
             let hash = &guest(*marker).hash()[..16];
             let mut names = fs::read_dir(folder.path()).unwrap();
-            names.any(|name| name.unwrap().file_name().to_string_lossy().starts_with(hash))
+            names.any(|name| {
+                name.unwrap()
+                    .file_name()
+                    .to_string_lossy()
+                    .starts_with(hash)
+            })
         })
         .collect();
     assert_eq!(kept, [3, 4, 5, 6]);

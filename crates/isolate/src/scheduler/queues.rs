@@ -16,6 +16,8 @@ use std::{
 
 /// After this many isolates that were waiting, one that has used a whole slice gets its turn.
 const FRESH_IN_A_ROW_MAX: u32 = 8;
+/// Isolates that keep their stack, of some 14 KiB, while they rest: it makes their next call quicker.
+const RESTING_STACKS_MAX: usize = 64;
 /// Alarms that ring at once; the lock is given back in between.
 const ALARMS_AT_ONCE_MAX: usize = 1_000;
 
@@ -301,7 +303,7 @@ impl Queues {
             self.running += usize::from(!std::mem::replace(&mut slot.running, true));
             // The stack is taken before, because whoever runs may end up in the middle of something.
             if !std::mem::replace(&mut slot.stack, true) {
-                if self.stacks < self.stacks_max {
+                if self.stacks < self.stacks_max && self.resting.len() < RESTING_STACKS_MAX {
                     self.stacks += 1;
                 } else {
                     stack_from = self.take_longest_resting();

@@ -42,9 +42,9 @@ fn the_unit_is_in_the_name_where_it_is_not_a_count() {
 #[test]
 fn the_defaults_are_those_of_the_design() {
     let expected = Limits {
-        fuel_max: 3_000_000_000,
+        fuel_max: 10_000_000_000,
         cpu_ms_max: 1_000,
-        startup_fuel_max: 1_200_000_000,
+        startup_fuel_max: 4_000_000_000,
         wall_ms_max: 30_000,
         memory_bytes_max: 64 << 20,
         subrequests_max: 256,
