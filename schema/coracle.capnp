@@ -111,7 +111,7 @@ struct Limits {
   # Wasm fuel of one invocation; about 15,000,000 a millisecond.
 
   cpuMsMax @1 :UInt64;
-  # CPU time of one invocation in milliseconds, waiting not counted.
+  # CPU time of one invocation in milliseconds, that of evaluating the modules for it included, waiting not counted.
 
   startupFuelMax @2 :UInt64;
   # Fuel for evaluating the modules.
@@ -130,7 +130,7 @@ struct Limits {
 
   argsBytesMax @7 :UInt64;
   resultBytesMax @8 :UInt64;
-  # Encoded size of the arguments and of the result of one call in bytes.
+  # Encoded size of the arguments with the `props`, and of the result, of one call in bytes.
 
   logBytesMax @9 :UInt64;
   # Console output of one invocation in bytes; what is beyond is dropped and marked.
@@ -248,8 +248,9 @@ struct Verdict {
 
   kind @0 :VerdictKind;
   limitName @1 :Text;
-  # The field of `Limits` that was exceeded, in the spelling of the documentation ("memory_bytes_max"); empty where
-  # no limit was.
+  # The limit that was exceeded, in the spelling of docs/limits.md; empty where none was. It is a field of `Limits`
+  # ("memory_bytes_max") or one that can't be asked for: "timers_max", which is fixed, and "pool_memory_bytes_max",
+  # which the server sets for all isolates together.
 
   used @2 :UInt64;
   limit @3 :UInt64;

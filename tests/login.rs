@@ -193,7 +193,8 @@ async fn who_has_logged_in_may_be_silent() {
 }
 
 /// Without tokens, only those on the same machine are let in; and an address of the machine's that is not a loopback
-/// address may be anybody's.
+/// address may be anybody's. Where there is no such address this test can't tell; the rule itself is tested anywhere, by
+/// `without_tokens_only_local_peers_get_in` in `crates/server/src/auth.rs`.
 #[tokio::test]
 async fn without_tokens_a_client_from_elsewhere_is_refused() {
     let Some(own_address) = address_in_a_network() else {

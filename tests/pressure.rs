@@ -28,6 +28,23 @@ async fn calls_are(server: &Server, calls: u64) {
     .await;
 }
 
+/// Idle isolates give way before the memory of all of them runs out: a client that keeps its workers must not keep
+/// others, or itself, from loading more.
+#[tokio::test]
+async fn idle_isolates_make_room_where_memory_is_short() {
+    let server = Server::start_with(&[("pool-memory-bytes-max", "40000000")]);
+    let coracle = client(server.address()).await;
+    let workers: Vec<Entrypoint> = (0..60).map(|_| load(&coracle, WORKER)).collect();
+    for worker in &workers {
+        assert_eq!(
+            value(answer(worker, "count", args![]).await),
+            Value::from(1)
+        );
+    }
+    let evicted = "coracle_isolates_ended_total{cause=\"evicted\"}";
+    assert!(server.metric(evicted).await >= 40.0);
+}
+
 #[tokio::test]
 async fn an_idle_isolate_makes_room_and_its_worker_starts_anew() {
     let server = Server::start_with(&[("isolates-max", "1")]);
@@ -124,7 +141,7 @@ async fn when_the_queue_is_full_a_call_is_refused_as_overloaded_and_works_later(
     }
     assert_eq!(
         server
-            .metric("coracle_calls_refused_total{reason=\"isolates\"}")
+            .metric("coracle_requests_refused_total{reason=\"isolates\"}")
             .await,
         1.0
     );

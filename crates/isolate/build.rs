@@ -103,7 +103,7 @@ fn build(guest: &Path, target: &Path) -> PathBuf {
         .expect("cargo can be run");
     assert!(
         status.success(),
-        "the guest did not build; `make setup` installs clang, llvm-ar and the Rust target {TARGET}"
+        "the guest did not build; `make setup-build` installs clang, llvm-ar and the Rust target {TARGET}"
     );
     target.join(TARGET).join("release/coracle_guest.wasm")
 }
@@ -128,7 +128,7 @@ fn tool(variable: &str, candidates: &[&str]) -> String {
     candidates
         .iter()
         .find(|name| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success()))
-        .unwrap_or_else(|| panic!("none of {candidates:?} is installed; `make setup` installs them, {variable} names another"))
+        .unwrap_or_else(|| panic!("none of {candidates:?} is installed; `make setup-build` installs them, {variable} names another"))
         .to_string()
 }
 

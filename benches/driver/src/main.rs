@@ -27,7 +27,7 @@ struct Options {
     /// The folder of benchmarks.
     #[arg(long, default_value = "benches")]
     benches: PathBuf,
-    /// Fewer samples.
+    /// Fewer samples, and no error where Criterion's results are missing.
     #[arg(long)]
     quick: bool,
     /// Without workerd: no ratios.
@@ -58,7 +58,8 @@ fn main() -> anyhow::Result<()> {
             phases::measure(&options.server, &workloads, options.quick),
         )
         .context("measuring the server")?;
-    let report = report::write(&ours, peers.as_ref(), &options.criterion, options.quick);
+    let report = report::write(&ours, peers.as_ref(), &options.criterion, options.quick)
+        .context("writing the report")?;
     match options.output {
         Some(path) => std::fs::write(&path, report).with_context(|| path.display().to_string())?,
         None => print!("{report}"),

@@ -1,6 +1,7 @@
-//! The report: design's table of budgets with what was measured, and the conditions.
+//! The report: the table of budgets with what was measured, and the conditions.
 
 use crate::{peer::Peers, phases::Figures};
+use anyhow::Context;
 use serde_json::Value;
 use std::{fmt::Write, fs, path::Path};
 
@@ -12,19 +13,24 @@ struct Row {
     budget: Option<f64>,
 }
 
+/// Fails where a figure of Criterion's is missing, unless it is `quick`: a report without it would look like one in which
+/// nothing was missed.
 pub(crate) fn write(
     ours: &Figures,
     peers: Option<&Peers>,
     criterion: &Path,
     quick: bool,
-) -> String {
+) -> anyhow::Result<String> {
     let peer = peers.map(|peers| &peers.workerd);
     let node = peers.map(|peers| &peers.node);
     let peer_figure = |pointer: &str| {
         peer.and_then(|peer| peer.pointer(pointer))
             .and_then(Value::as_f64)
     };
-    let engine = |name: &str| criterion_median_ms(&criterion.join(name));
+    let engine = |name: &str| match criterion_median_ms(&criterion.join(name)) {
+        Err(_) if quick => Ok(None),
+        figure => figure.map(Some),
+    };
     let ratios = node.map_or_else(Vec::new, |node| v8_ratios(ours, node));
     let ratio_of = |name: &str| Some(ratios.iter().find(|(known, _)| known == name)?.1);
     let rows = [
@@ -32,7 +38,7 @@ pub(crate) fn write(
             what: "cold: load + getEntrypoint + call, ten small workers, engine",
             unit: "ms",
             peer: peer_figure("/cold_engine_ms/p50"),
-            ours: engine("cold/small"),
+            ours: engine("cold_small")?,
             budget: Some(0.08),
         },
         Row {
@@ -53,7 +59,7 @@ pub(crate) fn write(
             what: "cold: ten scripts of 0.2 to 1.7 kB with work to do, engine",
             unit: "ms",
             peer: peer_figure("/cold_scripts_engine_ms/p50"),
-            ours: engine("cold/scripts"),
+            ours: engine("cold_scripts")?,
             budget: None,
         },
         Row {
@@ -119,9 +125,8 @@ pub(crate) fn write(
          | | workerd | Coracle | ratio | budget |\n|---|---:|---:|---:|---:|\n",
     );
     for row in &rows {
-        let ratio = row.peer.zip(row.ours).map(|(peer, ours)| peer / ours);
-        let ratio = match ratio {
-            Some(ratio) if row.unit != "×" => format!("{ratio:.1} × less"),
+        let ratio = match row.peer.zip(row.ours) {
+            Some((peer, ours)) if row.unit != "×" => compared(peer, ours),
             _ => "–".into(),
         };
         let met = row
@@ -144,7 +149,16 @@ pub(crate) fn write(
     }
     details(&mut text, ours, &ratios);
     conditions(&mut text, peer, node, quick);
-    text
+    Ok(text)
+}
+
+/// Ours against the peer's, of what is better the less there is.
+fn compared(peer: f64, ours: f64) -> String {
+    if ours > peer {
+        format!("{:.1} × more", ours / peer)
+    } else {
+        format!("{:.1} × less", peer / ours)
+    }
 }
 
 fn details(text: &mut String, ours: &Figures, ratios: &[(String, f64)]) {
@@ -266,12 +280,33 @@ fn geometric_mean(ratios: &[(String, f64)]) -> Option<f64> {
     (!ratios.is_empty()).then(|| (logs / ratios.len() as f64).exp())
 }
 
-/// Criterion's median of a benchmark in milliseconds, if it was run.
-fn criterion_median_ms(folder: &Path) -> Option<f64> {
-    let text = fs::read_to_string(folder.join("new/estimates.json")).ok()?;
-    let estimates: Value = serde_json::from_str(&text).ok()?;
-    estimates
+/// Criterion's median of a benchmark in milliseconds. Its folder has `_` where the benchmark's name has `/`.
+fn criterion_median_ms(folder: &Path) -> anyhow::Result<f64> {
+    let path = folder.join("new/estimates.json");
+    let name = || path.display().to_string();
+    let text = fs::read_to_string(&path).with_context(name)?;
+    let estimates: Value = serde_json::from_str(&text).with_context(name)?;
+    let ns = estimates
         .pointer("/median/point_estimate")
         .and_then(Value::as_f64)
-        .map(|ns| ns / 1e6)
+        .with_context(|| format!("{} has no median", name()))?;
+    Ok(ns / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_says_who_takes_less() {
+        assert_eq!(compared(3.0, 1.0), "3.0 × less");
+        assert_eq!(compared(20.0, 22.0), "1.1 × more");
+        assert_eq!(compared(1.0, 1.0), "1.0 × less");
+    }
+
+    #[test]
+    fn a_figure_that_is_missing_is_an_error_and_names_the_file() {
+        let error = criterion_median_ms(Path::new("there/is/none")).expect_err("no such folder");
+        assert_eq!(error.to_string(), "there/is/none/new/estimates.json");
+    }
 }

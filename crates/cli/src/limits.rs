@@ -18,7 +18,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "N", value_parser = |text: &str| LimitName::FuelMax.parse_value(text))]
     fuel: Option<u64>,
 
-    /// CPU time of the call in milliseconds, waiting not counted [default: 1000]
+    /// CPU time of the modules and the call in milliseconds, waiting not counted [default: 1000]
     #[arg(long, value_name = "N", value_parser = |text: &str| LimitName::CpuMsMax.parse_value(text))]
     cpu_ms: Option<u64>,
 

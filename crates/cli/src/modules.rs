@@ -5,9 +5,9 @@
 //! that. How much is read is bounded by what any server would take: `code_bytes_max` at its ceiling
 //! and the number of modules. Whether the modules are any good is for `coracle_loader` to say.
 
-use crate::{failure::Failure, text};
+use crate::failure::Failure;
 use coracle_client::ModuleBody;
-use coracle_loader::{LimitName, MODULES_MAX};
+use coracle_loader::{LimitName, MODULES_MAX, limits::grouped};
 use std::{
     collections::HashSet,
     ffi::OsStr,
@@ -204,7 +204,7 @@ impl Reader {
         match self.bytes_left.checked_sub(bytes.len() as u64) {
             Some(left) => self.bytes_left = left,
             None => {
-                let most = text::grouped(self.bytes_max);
+                let most = grouped(self.bytes_max);
                 let path = path.display();
                 return Err(Failure::usage(format!(
                     "with {path} the modules are larger than {most} bytes, more than any server takes"
@@ -288,7 +288,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 fn too_many() -> Failure {
-    let most = text::grouped(MODULES_MAX as u64);
+    let most = grouped(MODULES_MAX as u64);
     Failure::usage(format!(
         "more than {most} modules or folders, more than any server takes"
     ))

@@ -9,10 +9,10 @@ use crate::{
     limits,
     modules::ModuleFiles,
     terminal::{Colour, Paint},
-    text::{counted, grouped, mebibytes, milliseconds, visible},
+    text::{counted, mebibytes, milliseconds, visible},
 };
 use coracle_client::{LogLevel, LogLine, Thrown, Usage, Value, Verdict};
-use coracle_loader::LimitName;
+use coracle_loader::{LimitName, limits::grouped};
 use std::fmt::Write;
 
 /// How many errors are followed by what `cause` leads to.

@@ -3,6 +3,8 @@
 //! Whatever a sandbox wrote passes through [`visible`] on its way to a terminal, so that it can't
 //! move the cursor, recolour what others wrote, or turn the direction of writing.
 
+use coracle_loader::limits::grouped;
+
 /// The escape that stands for a character that would act on a terminal instead of showing there.
 pub(crate) fn escape_of(character: char) -> Option<String> {
     let acts = character.is_control()
@@ -23,19 +25,6 @@ pub(crate) fn visible(text: &str) -> String {
         }
     }
     shown
-}
-
-/// A number with a comma between each group of three digits.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Microseconds as milliseconds.
@@ -70,8 +59,6 @@ mod tests {
 
     #[test]
     fn numbers_can_be_read() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(3_000_000_000), "3,000,000,000");
         assert_eq!(milliseconds(1_234_567), "1,234.56 ms");
         assert_eq!(mebibytes(1_572_864), "1.50 MiB");
         assert_eq!(

@@ -99,9 +99,9 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Fuel of one call; about 3,000,000 a millisecond.
+    /// Fuel of one call; about 15,000,000 a millisecond.
     fuel_max,
-    /// CPU time of one call in milliseconds.
+    /// CPU time of one call in milliseconds, that of evaluating the modules for it included.
     cpu_ms_max,
     /// Fuel for evaluating the modules.
     startup_fuel_max,
@@ -113,7 +113,7 @@ limits! {
     subrequests_max,
     /// Of these, how many may wait at once.
     subrequests_in_flight_max,
-    /// Encoded arguments of a call in bytes.
+    /// Encoded arguments and `props` of a call in bytes.
     args_bytes_max,
     /// Encoded result of a call in bytes.
     result_bytes_max,

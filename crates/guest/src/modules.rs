@@ -1,8 +1,8 @@
 //! The worker's modules: what the engine's module loader may see, which is the worker's own names and nothing else.
 //!
 //! Owns the table of modules, the resolving of specifiers and the declaring of modules. `coracle_loader` holds the rule
-//! for specifiers, and its `tests/specifiers.json` is what both must agree on; only a NUL in a specifier is lost here,
-//! because the engine hands specifiers over as C strings. The engine never learns of a file, a URL or a network.
+//! for specifiers; what both must agree on is `crates/loader/tests/specifiers.json`. Only a NUL in a specifier is lost
+//! here: the engine hands specifiers over as C strings. The engine never learns of a file, a URL or a network.
 
 use crate::{
     common_js::{self, Graph},

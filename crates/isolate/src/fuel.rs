@@ -5,7 +5,7 @@
 
 /// Version of these prices and of the guest's instruction mix. It stands in every usage; figures of different versions
 /// are not to be compared.
-pub const FUEL_SCHEDULE: u32 = 1;
+pub const FUEL_SCHEDULE: u32 = 2;
 
 /// Fuel that the guest burns in a microsecond, about: 13,000 to 20,000 on the machines that it was measured on, for
 /// code of all kinds.

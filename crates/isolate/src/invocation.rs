@@ -92,8 +92,9 @@ impl Invocation {
     /// A verdict where the CPU time is used up.
     pub(crate) fn verdict_on_cpu(&self) -> Option<Verdict> {
         let limit = self.limits.cpu_ms_max;
-        (self.cpu_run > Duration::from_millis(limit)).then(|| {
-            let used = self.cpu_run.as_millis() as u64;
+        let cpu = self.cpu_load + self.cpu_run;
+        (cpu > Duration::from_millis(limit)).then(|| {
+            let used = cpu.as_millis() as u64;
             self.verdict(VerdictKind::Cpu, "cpu_ms_max", used, limit)
         })
     }

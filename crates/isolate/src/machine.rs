@@ -1,6 +1,6 @@
 //! What this machine, container and kernel allow.
 
-use std::fs;
+use std::{fs, path::Path};
 
 /// The facts that a pool is sized by.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl Machine {
     #[must_use]
     pub fn read() -> Self {
         Self {
-            memory_bytes: cgroup_memory_max()
+            memory_bytes: cgroup_memory_max(|path| fs::read_to_string(path).ok())
                 .into_iter()
                 .chain(physical_memory())
                 .min()
@@ -55,7 +55,7 @@ impl Machine {
     /// How many isolates can be in the middle of running code: as many as fill a quarter of the memory with stacks that
     /// recursed as deeply as can be, which hardly any do.
     #[must_use]
-    pub(crate) fn running_max(&self, isolates_max: u32) -> u32 {
+    pub fn running_max(&self, isolates_max: u32) -> u32 {
         let by_memory = self.memory_bytes / 4 / crate::sandbox::FIBER_STACK_BYTES as u64;
         isolates_max.min(by_memory.clamp(RUNNING_MIN, RUNNING_CEILING) as u32)
     }
@@ -65,24 +65,25 @@ fn read_number(path: &str) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
+const CGROUPS: &str = "/sys/fs/cgroup";
+
 /// The lowest `memory.max` on the way from this process's cgroup to the root (version 2), or version 1's limit.
-fn cgroup_memory_max() -> Option<u64> {
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = own
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))?
-        .trim();
-    let mut lowest = None;
-    let mut folder = std::path::PathBuf::from("/sys/fs/cgroup").join(path.trim_start_matches('/'));
-    while folder.starts_with("/sys/fs/cgroup") {
-        if let Some(limit) = folder.join("memory.max").to_str().and_then(read_number) {
-            lowest = Some(lowest.map_or(limit, |known: u64| known.min(limit)));
-        }
-        if !folder.pop() {
-            break;
-        }
-    }
-    lowest.or_else(|| read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+/// `read` gives the text of a file, if there is one.
+fn cgroup_memory_max(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
+    let number = |path: &Path| read(path)?.trim().parse::<u64>().ok();
+    let own = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    // Where there is only version 1, no line begins like this.
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"));
+    let lowest = path.and_then(|path| {
+        let folder = Path::new(CGROUPS).join(path.trim().trim_start_matches('/'));
+        let on_the_way = folder
+            .ancestors()
+            .take_while(|folder| folder.starts_with(CGROUPS));
+        on_the_way
+            .filter_map(|folder| number(&folder.join("memory.max")))
+            .min()
+    });
+    lowest.or_else(|| number(&Path::new(CGROUPS).join("memory/memory.limit_in_bytes")))
 }
 
 fn physical_memory() -> Option<u64> {
@@ -129,6 +130,44 @@ mod tests {
         assert_eq!(running_max(machine(8 << 30, 65_530)), 292);
         assert_eq!(running_max(machine(64 << 30, 65_530)), 1_000);
         assert_eq!(running_max(machine(16 << 20, 65_530)), 16);
+    }
+
+    /// The limit that these files come to.
+    fn limit_of(files: &[(&str, &str)]) -> Option<u64> {
+        cgroup_memory_max(|path| {
+            let mut files = files.iter();
+            let (_, text) = files.find(|(name, _)| Path::new(name) == path)?;
+            Some((*text).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_lowest_limit_on_the_way_to_the_root_counts() {
+        let own = ("/proc/self/cgroup", "0::/pods/one\n");
+        let outer = ("/sys/fs/cgroup/pods/memory.max", "1000\n");
+        let inner = |text| ("/sys/fs/cgroup/pods/one/memory.max", text);
+        assert_eq!(limit_of(&[own, outer, inner("2000\n")]), Some(1000));
+        assert_eq!(limit_of(&[own, outer, inner("500\n")]), Some(500));
+        assert_eq!(limit_of(&[own, outer, inner("max\n")]), Some(1000));
+        assert_eq!(limit_of(&[own, inner("max\n")]), None);
+        // A cgroup namespace hides what is above.
+        let root = ("/proc/self/cgroup", "0::/\n");
+        let limit = ("/sys/fs/cgroup/memory.max", "700\n");
+        assert_eq!(limit_of(&[root, limit]), Some(700));
+    }
+
+    #[test]
+    fn version_1s_limit_counts_where_version_2_says_nothing() {
+        let limit = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "536870912\n");
+        let version_1 = "4:memory:/docker/1\n3:cpu,cpuacct:/docker/1\n";
+        let both = "4:memory:/docker/1\n0::/docker/1\n";
+        for own in [version_1, both] {
+            let own = ("/proc/self/cgroup", own);
+            assert_eq!(limit_of(&[own, limit]), Some(512 << 20));
+            assert_eq!(limit_of(&[own]), None);
+        }
+        assert_eq!(limit_of(&[limit]), Some(512 << 20));
+        assert_eq!(limit_of(&[]), None);
     }
 
     #[test]

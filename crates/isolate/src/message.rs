@@ -27,6 +27,8 @@ impl Bytes {
 pub struct WorkerSpec {
     /// A `coracle_abi::Load` message.
     pub load: Arc<[u8]>,
+    /// Who pays. Tenants share the stacks.
+    pub tenant: u64,
     /// What a `fetch` is refused with, until outbound requests exist.
     pub outbound_refusal: Arc<str>,
     /// What holds for the isolate and, unless a call lowers it, for every invocation.
@@ -88,7 +90,7 @@ pub struct Call {
     /// Never reused; not 0.
     pub invocation: u64,
     /// The main module's export.
-    pub entrypoint: String,
+    pub entrypoint: Arc<str>,
     /// Property names from the entrypoint to the callee.
     pub path: Vec<String>,
     /// What to do with it.

@@ -28,6 +28,11 @@ impl PoolMemory {
         self.bytes_max
     }
 
+    /// Whether nine tenths are taken.
+    pub(crate) fn is_short(&self) -> bool {
+        self.used() > self.bytes_max / 10 * 9
+    }
+
     /// Takes all of `bytes` or nothing. One that is refused never makes another one fail.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let take = |used: u64| {

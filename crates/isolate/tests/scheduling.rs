@@ -1005,3 +1005,27 @@ fn the_stepper_repeats_itself() {
     assert_eq!(history(), history());
     assert_eq!(text("x"), Value::from("x"));
 }
+
+/// Endless loops of one tenant leave stacks for another one, however many they are.
+#[test]
+fn loops_of_one_tenant_do_not_take_every_stack() {
+    let lab = Lab::with(sandbox(128, 32), 4 << 30);
+    let call_of = |tenant: u64, source: &str| {
+        let mut spec = worker_with(&[("main.js", source)], Limits::default());
+        spec.tenant = tenant;
+        let isolate = lab.isolate(spec);
+        lab.send(isolate, lab.call_of("run", Value::Null))
+    };
+    for _ in 0..100 {
+        call_of(1, &run("for (;;);"));
+    }
+    (0..500).for_each(|_| {
+        lab.step();
+    });
+    assert_eq!(lab.stats().running, 28);
+    let call = call_of(2, &run("return 'here'"));
+    (0..3).for_each(|_| {
+        lab.step();
+    });
+    assert!(lab.has_report(call));
+}

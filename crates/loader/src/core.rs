@@ -162,6 +162,7 @@ impl Core {
                 isolate_reusable,
             } => self.call_finished(call, isolate_reusable, effects),
             Event::IsolateEnded { isolate } => self.isolate_ended(isolate, effects),
+            Event::MemoryShort => self.evict_oldest(effects),
             Event::DrainStarted => self.drain_started(),
             Event::DrainDeadline => self.drain_deadline(effects),
         }

@@ -11,8 +11,7 @@ mod table;
 
 pub use name::{LimitName, LimitNameUnknown, LimitSpec};
 pub use parse::LimitValueInvalid;
-pub(crate) use table::grouped;
-pub use table::{LIMIT_SPECS, limits_table_markdown};
+pub use table::{LIMIT_SPECS, grouped, limits_table_markdown};
 
 /// The limits that hold for one invocation. There is no way to spell "unlimited".
 ///

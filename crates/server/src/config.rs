@@ -20,7 +20,7 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// How much is let in. Default: what fits this machine.
     pub core: CoreConfig,
-    /// Linear memory of all isolates together. Default: 60 % of what the process may use.
+    /// Linear memory of all isolates together. Default: half of what the process may use.
     pub pool_memory_bytes_max: u64,
     /// Threads that run isolates. Default: one a core.
     pub isolate_threads: usize,
@@ -64,7 +64,7 @@ impl ServerConfig {
                 isolates_max,
                 ..CoreConfig::default()
             },
-            pool_memory_bytes_max: machine.memory_bytes / 10 * 6,
+            pool_memory_bytes_max: machine.memory_bytes / 2,
             isolate_threads: machine.cores,
             rpc_threads: machine.cores.div_ceil(4),
             connections_max: 1_000,

@@ -13,7 +13,7 @@ use coracle_transport::{Bounds, Everyone, Holdings};
 use std::{
     fs, io,
     net::SocketAddr,
-    os::unix::fs::FileTypeExt,
+    os::unix::fs::{FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -348,14 +348,25 @@ fn bind(address: &Address) -> io::Result<Socket> {
             Ok(Socket::Tcp(socket.into()))
         }
         Address::Unix(path) => {
-            replace_stale_socket(path)?;
-            let listener = std::os::unix::net::UnixListener::bind(path)?;
-            // Whoever may connect is local and gets in without a token: only this user may.
-            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-            listener.set_nonblocking(true)?;
-            Ok(Socket::Unix(listener, SocketFile(path.clone())))
+            let (socket, file) = bind_private(path)?;
+            socket.listen(1024)?;
+            socket.set_nonblocking(true)?;
+            Ok(Socket::Unix(socket.into(), file))
         }
     }
+}
+
+/// A Unix socket that only this user may connect to, because whoever may gets in without a token.
+///
+/// It does not listen yet. Its file is made with the mode that the umask leaves and gets its own a moment later; in
+/// between everybody is refused, since nobody can connect to a socket that doesn't listen.
+fn bind_private(path: &Path) -> io::Result<(socket2::Socket, SocketFile)> {
+    replace_stale_socket(path)?;
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    let file = SocketFile(path.to_owned());
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok((socket, file))
 }
 
 /// Removes a socket that nobody listens on; anything else at the path is left alone.
@@ -416,4 +427,68 @@ async fn accept(socket: Socket, dispatcher: std::rc::Rc<Dispatcher>) {
 async fn rest(error: &io::Error) {
     tracing::warn!(%error, "a connection could not be accepted");
     tokio::time::sleep(ACCEPT_REST).await;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
+    use super::*;
+    use std::os::unix::net::UnixStream as Stream;
+
+    /// A path for a socket; what is there goes with it.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let process = std::process::id();
+            let path = std::env::temp_dir().join(format!("coracle-{process}-{name}.sock"));
+            let _ = fs::remove_file(&path);
+            Self(path)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn nobody_can_connect_before_only_this_user_may() {
+        let place = Place::new("private");
+        let (socket, file) = bind_private(&place.0).unwrap();
+        // From here on the mode is what it stays; until here nobody was let in.
+        let mode = fs::symlink_metadata(&place.0).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let refused = Stream::connect(&place.0).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        socket.listen(1).unwrap();
+        Stream::connect(&place.0).unwrap();
+        drop((socket, file));
+        assert!(!place.0.exists());
+    }
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_one_in_use_is_not() {
+        let place = Place::new("stale");
+        let address = Address::Unix(place.0.clone());
+        drop(std::os::unix::net::UnixListener::bind(&place.0).unwrap());
+        let first = bind(&address).unwrap();
+        Stream::connect(&place.0).unwrap();
+        let refused = bind(&address).err().unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+        Stream::connect(&place.0).unwrap();
+        drop(first);
+        assert!(!place.0.exists());
+    }
+
+    #[test]
+    fn what_is_no_socket_is_left_alone() {
+        let place = Place::new("file");
+        fs::write(&place.0, b"kept").unwrap();
+        let refused = bind(&Address::Unix(place.0.clone())).err().unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&place.0).unwrap(), b"kept");
+    }
 }

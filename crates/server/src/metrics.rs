@@ -67,7 +67,7 @@ pub struct Metrics {
     logins: Labelled<2>,
     workers_live: IntGauge,
     calls_in_flight: IntGauge,
-    calls_refused: Labelled<{ REFUSALS.len() }>,
+    requests_refused: Labelled<{ REFUSALS.len() }>,
     log_bytes: IntCounter,
     log_bytes_dropped: IntCounter,
     bytes: Labelled<2>,
@@ -161,9 +161,9 @@ impl Metrics {
                 "Calls from clients that are not answered yet, those that wait for an isolate \
                  included.",
             ),
-            calls_refused: new.labelled(
-                "calls_refused_total",
-                "Calls that were refused before they reached an isolate, by reason: the \
+            requests_refused: new.labelled(
+                "requests_refused_total",
+                "Calls and other requests of clients that were refused, by reason: the \
                  server drains, the session is closed, or a maximum was reached.",
                 "reason",
                 REFUSALS,
@@ -232,7 +232,12 @@ impl Metrics {
     /// A call was refused before it reached an isolate. A reason that is not on the list counts as `other`.
     pub fn refused(&self, reason: &'static str) {
         self.invocations.at(OUTCOME_REFUSED).inc();
-        self.calls_refused.named(reason).inc();
+        self.request_refused(reason);
+    }
+
+    /// A request was refused that may not have been a call, or whose call has been counted already.
+    pub fn request_refused(&self, reason: &'static str) {
+        self.requests_refused.named(reason).inc();
     }
 
     /// An isolate was started.
@@ -256,7 +261,7 @@ impl Metrics {
         self.connections.dec();
     }
 
-    /// A client was turned away: `connections_max` or `draining`; any other word counts as `other`.
+    /// A client was turned away: `connections_max`; any other word counts as `other`.
     pub fn connection_refused(&self, reason: &'static str) {
         self.connections_refused.named(reason).inc();
     }

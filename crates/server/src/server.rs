@@ -225,12 +225,12 @@ impl Drop for Server {
 
 fn start_isolates(config: &ServerConfig, service: &Arc<Service>) -> Result<Threads, ServerError> {
     let image = Image::obtain(&config.guest, config.cache.as_deref())?;
-    let pagemap_scan = Machine::read().pagemap_scan;
+    let machine = Machine::read();
     let isolates_max = u32::try_from(config.core.isolates_max).unwrap_or(u32::MAX);
     let sandbox_config = SandboxConfig {
         isolates_max,
-        running_max: isolates_max.min(1_000),
-        pagemap_scan,
+        running_max: machine.running_max(isolates_max),
+        pagemap_scan: machine.pagemap_scan,
     };
     let sandbox = match Sandbox::new(sandbox_config, &image) {
         Ok(sandbox) => sandbox,

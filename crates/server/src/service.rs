@@ -14,6 +14,7 @@ use coracle_loader::{
 };
 use std::{
     collections::{HashMap, HashSet},
+    ops::{Deref, DerefMut},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
         atomic::{AtomicUsize, Ordering},
@@ -45,6 +46,37 @@ struct State {
     drain_complete: bool,
     /// Whether who changes the state now assists the scheduler right after.
     assisting: bool,
+}
+
+/// The state, held. Who lets it go takes on what isolates reported meanwhile, because they don't wait for it.
+struct Locked<'a> {
+    state: MutexGuard<'a, State>,
+    /// Dropped after the guard.
+    _then: TakeInbox<'a>,
+}
+
+struct TakeInbox<'a>(&'a Service);
+
+impl Drop for TakeInbox<'_> {
+    fn drop(&mut self) {
+        if !self.0.inbox().is_empty() {
+            self.0.take_inbox();
+        }
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
 }
 
 /// A worker's code, kept while a stub or a call may need it.
@@ -154,7 +186,7 @@ impl Service {
 
     // --- what callers do ---
 
-    pub(crate) fn open_session(&self, tenant: &str) -> SessionId {
+    pub(crate) fn open_session(&self, tenant: &str) -> (SessionId, TenantId) {
         self.metrics.session_opened();
         self.with(|state| {
             let known = state.tenants.get(tenant).copied();
@@ -167,7 +199,7 @@ impl Service {
             state
                 .core
                 .on_event(Event::SessionOpened { session, tenant }, &mut state.effects);
-            session
+            (session, tenant)
         })
     }
 
@@ -207,7 +239,10 @@ impl Service {
             (worker, refusal)
         });
         match refusal {
-            Some(refusal) => Err(refusal),
+            Some(refusal) => {
+                self.metrics.request_refused(refusal_name(refusal));
+                Err(refusal)
+            }
             None => {
                 self.metrics.worker_loaded();
                 Ok(worker)
@@ -244,7 +279,11 @@ impl Service {
     pub(crate) fn call(&self, arrival: Arrival, worker: WorkerId, mut call: Box<Call>) -> InFlight {
         let (answer, receiver) = oneshot::channel();
         let alone = self.is_alone();
+        let memory_is_short = self.scheduler().is_memory_short();
         let id = self.with(|state| {
+            if memory_is_short {
+                state.core.on_event(Event::MemoryShort, &mut state.effects);
+            }
             state.assisting = alone && state.workers.get(&worker).is_some_and(Loaded::is_short);
             let id = state.core.allocate_call();
             call.invocation = id.0;
@@ -386,9 +425,13 @@ impl Service {
 
     // --- doing what the core decides ---
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> Locked<'_> {
         // Whole after every event: nothing under this lock panics half way through one.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked {
+            state,
+            _then: TakeInbox(self),
+        }
     }
 
     fn inbox(&self) -> MutexGuard<'_, Vec<IsolateEvent>> {
@@ -405,10 +448,6 @@ impl Service {
         };
         if assisting {
             self.scheduler().assist();
-        }
-        // What isolates reported meanwhile.
-        if !self.inbox().is_empty() {
-            self.take_inbox();
         }
         outcome
     }

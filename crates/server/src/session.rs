@@ -9,8 +9,8 @@ use crate::{
 use coracle_abi as abi;
 use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec};
 use coracle_loader::{
-    Encoded, Limits, LimitsRequest, ModuleBody, Outbound, Problems, Refusal, WorkerCode, WorkerId,
-    check,
+    Encoded, Limits, LimitsRequest, ModuleBody, Outbound, Problems, Refusal, TenantId, WorkerCode,
+    WorkerId, check,
 };
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ pub struct Session(Arc<SessionInner>);
 struct SessionInner {
     service: Arc<Service>,
     tenant: String,
+    tenant_id: TenantId,
     owner: Owner,
 }
 
@@ -43,10 +44,11 @@ const REFUSED_POLICY: &str = "This worker is not permitted to access the interne
 
 impl Session {
     pub(crate) fn open(service: &Arc<Service>, tenant: String) -> Self {
-        let id = service.open_session(&tenant);
+        let (id, tenant_id) = service.open_session(&tenant);
         Self(Arc::new(SessionInner {
             service: Arc::clone(service),
             tenant,
+            tenant_id,
             owner: Owner::new(id),
         }))
     }
@@ -61,6 +63,10 @@ impl Session {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.owner.is_revoked()
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        self.0.owner.clone()
     }
 
     /// Revokes everything that came from this login and ends its isolates.
@@ -91,6 +97,7 @@ impl Session {
         let spec = WorkerSpec {
             load: load_message(code, &limits).into(),
             limits,
+            tenant: self.0.tenant_id.0,
             outbound_refusal: match code.outbound {
                 Outbound::None => REFUSED_NONE,
                 Outbound::Policy => REFUSED_POLICY,
@@ -254,7 +261,7 @@ impl Entrypoint {
         let Target::Entrypoint { worker, export } = &self.address.target;
         let call = Box::new(Call {
             invocation: 0,
-            entrypoint: export.to_string(),
+            entrypoint: Arc::clone(export),
             path,
             access,
             args: bytes(args),

@@ -55,7 +55,8 @@ where
     reader.read_exact(&mut first[read..]).await?;
     let segment_count = number(&first, 0) as usize + 1;
     if segment_count >= SEGMENTS_MAX {
-        return Err(Error::failed(format!(
+        // Most likely it is another protocol: nothing that a request could be corrected for.
+        return Err(Error::disconnected(format!(
             "a message has {segment_count} segments; fewer than {SEGMENTS_MAX} may be"
         )));
     }

@@ -3,6 +3,7 @@
 //! Owns the one way in which a value is written, so that equal values have equal bytes. Does not recurse, and does
 //! not check the rules that [`Value`] states; a tree that breaks them makes bytes that every decoder refuses.
 
+use std::collections::HashMap;
 use std::slice;
 
 use crate::date;
@@ -20,14 +21,30 @@ pub fn encode(value: &Value) -> Vec<u8> {
 
 /// Appends the bytes of a value.
 pub fn encode_into(value: &Value, bytes: &mut Vec<u8>) {
-    let mut encoder = Encoder {
+    let encoder = Encoder {
         bytes,
         pending: Vec::new(),
+        renumbering: None,
     };
-    encoder.value(value);
-    while let Some(value) = encoder.next_member() {
-        encoder.value(value);
-    }
+    encoder.run(value);
+}
+
+/// The bytes of `part`, which is somewhere in the tree `root`, as a value by itself.
+///
+/// Shared objects are numbered anew, and one that is outside of the part is written where it is first referred to.
+/// Each is written once, so there are no more bytes than the tree has. They may be nested deeper than the tree is.
+pub(crate) fn encode_part(root: &Value, part: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let encoder = Encoder {
+        bytes: &mut bytes,
+        pending: Vec::new(),
+        renumbering: Some(Renumbering {
+            objects: root.shared_objects(),
+            written: HashMap::new(),
+        }),
+    };
+    encoder.run(part);
+    bytes
 }
 
 /// What follows the value that is being written.
@@ -44,9 +61,26 @@ struct Encoder<'v, 'b> {
     bytes: &'b mut Vec<u8>,
     /// Innermost last.
     pending: Vec<Pending<'v>>,
+    /// Only where a part of a tree is written.
+    renumbering: Option<Renumbering<'v>>,
+}
+
+/// From the shared objects of a tree to those of a part of it.
+struct Renumbering<'v> {
+    /// By their numbers in the tree.
+    objects: Vec<&'v Value>,
+    /// The numbers in the part of those that have been written, by address.
+    written: HashMap<*const Value, u32>,
 }
 
 impl<'v> Encoder<'v, '_> {
+    fn run(mut self, value: &'v Value) {
+        self.value(value);
+        while let Some(value) = self.next_member() {
+            self.value(value);
+        }
+    }
+
     /// Writes what stands before the next value, and returns it.
     fn next_member(&mut self) -> Option<&'v Value> {
         loop {
@@ -147,19 +181,36 @@ impl<'v> Encoder<'v, '_> {
                 self.tag(tag::BOXED);
                 self.pending.push(Pending::One(primitive));
             }
-            Value::Shared(inner) => {
-                self.tag(tag::SHARED);
-                self.pending.push(Pending::One(inner));
-            }
-            Value::Reference(index) => {
-                self.tag(tag::REFERENCE);
-                self.head(UNSIGNED, u64::from(*index));
-            }
+            Value::Shared(inner) => self.shared(inner),
+            Value::Reference(index) => match &self.renumbering {
+                Some(Renumbering { objects, .. }) if (*index as usize) < objects.len() => {
+                    self.shared(objects[*index as usize]);
+                }
+                _ => self.reference(*index),
+            },
             Value::External(index) => {
                 self.tag(tag::EXTERNAL);
                 self.head(UNSIGNED, u64::from(*index));
             }
         }
+    }
+
+    /// Writes a shared object, or, where it is in the part already, a reference to it.
+    fn shared(&mut self, object: &'v Value) {
+        if let Some(Renumbering { written, .. }) = &mut self.renumbering {
+            let next = written.len() as u32;
+            let number = *written.entry(std::ptr::from_ref(object)).or_insert(next);
+            if number < next {
+                return self.reference(number);
+            }
+        }
+        self.tag(tag::SHARED);
+        self.pending.push(Pending::One(object));
+    }
+
+    fn reference(&mut self, index: u32) {
+        self.tag(tag::REFERENCE);
+        self.head(UNSIGNED, u64::from(index));
     }
 
     fn error(&mut self, error: &'v ErrorValue) {

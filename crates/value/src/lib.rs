@@ -1,8 +1,8 @@
 //! The value codec: JavaScript values as CBOR, by the structured-clone rules.
 //!
 //! What crosses the RPC is bytes and a table of externals. This crate turns bytes into a tree ([`decode`]) and back
-//! ([`encode`]), and checks bytes that are only passed on ([`validate`]). `schema/value.md` specifies the encoding
-//! for those who write clients; the [`tag`] module has its numbers.
+//! ([`encode`]), checks bytes that are only passed on ([`validate`]), and cuts one item out of them ([`select`]).
+//! `schema/value.md` specifies the encoding for those who write clients; the [`tag`] module has its numbers.
 //!
 //! Input is hostile. Whatever the bytes are, nothing panics, nothing recurses by their nesting, and memory is a
 //! constant times their length. A decoded value is well formed; whether it is what the caller wanted is the caller's
@@ -32,6 +32,7 @@ mod json;
 #[cfg(feature = "json")]
 mod number;
 mod read;
+mod select;
 pub mod sink;
 pub mod tag;
 mod text;
@@ -50,6 +51,7 @@ pub use error::DecodeError;
 pub use json::{JsonError, from_json, to_json, to_json_bounded};
 #[cfg(feature = "json")]
 pub use number::number_to_string;
+pub use select::{Selected, extract, select};
 pub use text::{Text, Wtf8Invalid};
 pub use typed_array::TypedArrayKind;
 pub use validate::validate;

@@ -226,11 +226,11 @@ pub enum TextBytes<'a> {
 }
 
 impl TextBytes<'_> {
-    /// Whether it is this ASCII string.
-    pub(crate) fn is(&self, ascii: &str) -> bool {
+    /// Whether it is this string.
+    pub(crate) fn is(&self, other: &str) -> bool {
         match self {
-            Self::Utf8(string) => *string == ascii,
-            Self::Chunks(chunks) => chunks.iter().flatten().eq(ascii.as_bytes()),
+            Self::Utf8(string) => *string == other,
+            Self::Chunks(chunks) => chunks.iter().flatten().eq(other.as_bytes()),
         }
     }
 }

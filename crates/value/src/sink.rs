@@ -8,6 +8,8 @@ use crate::typed_array::TypedArrayKind;
 
 /// Receives a value in the order of its bytes.
 pub trait Sink<'a> {
+    /// Where what comes next begins: an item with its mark, a key, the end of a container, or the end of all.
+    fn offset(&mut self, _at: usize) {}
     /// The next leaf or container is marked as shared.
     fn shared(&mut self) {}
     /// A value without members.

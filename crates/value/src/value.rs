@@ -152,6 +152,36 @@ impl Value {
         }
     }
 
+    /// The shared objects of the tree by their numbers, without their marks.
+    pub(crate) fn shared_objects(&self) -> Vec<&Value> {
+        let mut found = Vec::new();
+        let mut pending = vec![self];
+        while let Some(value) = pending.pop() {
+            match value {
+                Self::Shared(inner) => {
+                    found.push(&**inner);
+                    pending.push(inner);
+                }
+                Self::Array(elements) | Self::Set(elements) => {
+                    pending.extend(elements.iter().rev())
+                }
+                Self::Object(properties) => {
+                    pending.extend(properties.iter().rev().map(|(_, value)| value));
+                }
+                Self::Map(entries) => {
+                    pending.extend(entries.iter().rev().flat_map(|(key, value)| [value, key]));
+                }
+                Self::Error(error) => {
+                    pending.extend(error.props.iter().rev().map(|(_, value)| value));
+                    pending.extend(&error.errors);
+                    pending.extend(&error.cause);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
     /// The property of a plain object. References are not followed.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?

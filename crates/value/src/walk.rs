@@ -37,6 +37,7 @@ pub fn walk<'a>(
         summary: Summary::default(),
         sink,
     };
+    walker.sink.offset(0);
     walker.item(false)?;
     walker.members()?;
     if walker.reader.remaining() > 0 {
@@ -76,6 +77,7 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
     /// Walks over members until no container is open.
     fn members(&mut self) -> Result<(), DecodeError> {
         while let Some(frame) = self.frames.last_mut() {
+            self.sink.offset(self.reader.at());
             let ended = match &mut frame.items_left {
                 Some(0) => true,
                 Some(items) => {
@@ -100,6 +102,7 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
                 _ => self.item(container == Container::Array)?,
             }
         }
+        self.sink.offset(self.reader.at());
         Ok(())
     }
 

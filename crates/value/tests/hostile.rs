@@ -4,7 +4,8 @@ mod common;
 
 use common::{EXTERNALS, value};
 use coracle_value::{
-    Bounds, DecodeError, Summary, Text, Value, decode, encode, from_json, to_json, validate,
+    Bounds, DecodeError, Selected, Summary, Text, Value, decode, encode, extract, from_json,
+    select, to_json, validate,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -20,6 +21,7 @@ fn check(input: &[u8]) -> Result<(), TestCaseError> {
     let decoded = decode(input, &BOUNDS);
     let validated = validate(input, &BOUNDS);
     prop_assert_eq!(decoded.as_ref().err(), validated.as_ref().err());
+    check_members(input, validated.is_ok())?;
     let mut oracle = minicbor::Decoder::new(input);
     let well_formed = oracle.skip().is_ok() && oracle.position() == input.len();
     match decoded {
@@ -46,6 +48,30 @@ fn check(input: &[u8]) -> Result<(), TestCaseError> {
             prop_assert!(!well_formed, "well-formed, yet said to end early");
         }
         Err(_) => {}
+    }
+    Ok(())
+}
+
+/// That what is cut out of a value is a value, and that nothing is cut out of what is none.
+fn check_members(input: &[u8], is_value: bool) -> Result<(), TestCaseError> {
+    for path in [&["a"][..], &["0"], &["1", "a"], &["a", "0"], &[]] {
+        let selected = select(input, path, &BOUNDS);
+        prop_assert_eq!(selected.is_ok(), is_value);
+        let extracted = match (selected, extract(input, path, &BOUNDS)) {
+            (Ok(Selected::Item(item)), extracted) => {
+                prop_assert!(validate(&item, &BOUNDS).is_ok());
+                extracted
+            }
+            (_, extracted) => extracted,
+        };
+        match extracted {
+            Ok(Selected::Item(item)) => prop_assert!(validate(&item, &BOUNDS).is_ok()),
+            Ok(Selected::Entangled) => prop_assert!(false, "what was extracted is entangled"),
+            Ok(Selected::Missing { index }) => prop_assert!(index < path.len()),
+            // References nest deeper, and floats are written wider than they may have been.
+            Err(DecodeError::DepthExceeded { .. } | DecodeError::SizeExceeded { .. }) => {}
+            Err(_) => prop_assert!(!is_value),
+        }
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use coracle_value::{Bounds, decode, encode, from_json, validate};
+use coracle_value::{Bounds, decode, encode, from_json, select, validate};
 
 struct Counting;
 
@@ -103,6 +103,11 @@ fn memory_is_a_constant_times_the_input() {
             assert!(
                 taken <= VALIDATE_FACTOR * ended.len() + CONSTANT,
                 "{name}: validate took {taken}"
+            );
+            let taken = peak(|| drop(select(&ended, &["1", "a"], &BOUNDS)));
+            assert!(
+                taken <= VALIDATE_FACTOR * ended.len() + CONSTANT,
+                "{name}: select took {taken}"
             );
             let taken = peak(|| drop(decode(&ended, &BOUNDS)));
             assert!(

@@ -15,12 +15,14 @@ use crate::{
     report::{self, Authority},
     sandbox,
     terminal::{self, Paint, Terminal},
-    text::{counted, grouped, visible},
+    text::{counted, visible},
     worker::{Worker, WorkerArgs},
 };
 use clap::Args;
 use coracle_client::{Coracle, ModuleBody, Outcome, Thrown, Value, Verdict, WorkerCode};
-use coracle_loader::{Encoded, Form, LimitName, Limits, Module, Outbound, Problem};
+use coracle_loader::{
+    Encoded, Form, LimitName, Limits, Module, Outbound, Problem, limits::grouped,
+};
 use std::fmt::Write;
 
 /// Check a worker: its shape, the syntax of its modules, and that they evaluate.

@@ -11,8 +11,6 @@ use coracle_client::Value;
 use coracle_isolate::{CPU_BASELINE, Guest, Image};
 use std::{
     env,
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
 
@@ -48,7 +46,7 @@ pub(crate) fn image(args: &ImageCommandArgs) -> Result<Exit, Failure> {
 
 fn append(output: &Path) -> Result<Exit, Failure> {
     let own = own_executable()?;
-    if carries_image(&own).map_err(Failure::server)? {
+    if Image::is_behind(&own) {
         return Err(Failure::usage("this executable carries an image already"));
     }
     // Not from a cache: what is released is made from what is built in.
@@ -59,7 +57,7 @@ fn append(output: &Path) -> Result<Exit, Failure> {
 
 fn info(json: bool) -> Result<Exit, Failure> {
     let guest = Guest::embedded().hash();
-    let carried = carries_image(&own_executable()?).map_err(Failure::server)?;
+    let carried = Image::is_behind(&own_executable()?);
     let text = if json {
         let document = Value::object([
             ("guest", Value::from(guest)),
@@ -82,15 +80,4 @@ fn info(json: bool) -> Result<Exit, Failure> {
 fn own_executable() -> Result<PathBuf, Failure> {
     env::current_exe()
         .map_err(|error| Failure::server(format!("this executable can't be found: {error}")))
-}
-
-/// What an image ends with, by the format of `coracle_isolate::Image`.
-const IMAGE_END: &[u8; 16] = b"coracle-image-01";
-
-fn carries_image(executable: &Path) -> io::Result<bool> {
-    let mut file = File::open(executable)?;
-    let mut end = [0; IMAGE_END.len()];
-    file.seek(SeekFrom::End(-(IMAGE_END.len() as i64)))?;
-    file.read_exact(&mut end)?;
-    Ok(&end == IMAGE_END)
 }

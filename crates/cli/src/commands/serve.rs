@@ -105,14 +105,8 @@ struct CapacityArgs {
     #[arg(long, value_name = "N", env = "CORACLE_ISOLATES_MAX", value_parser = value_parser!(u64).range(1..))]
     isolates_max: Option<u64>,
 
-    /// Memory of all sandboxes together, in bytes [default: 60 % of what there is]
-    #[arg(
-        long,
-        value_name = "N",
-        env = "CORACLE_POOL_MEMORY_BYTES_MAX",
-        alias = "memory-max-bytes"
-    )]
-    #[arg(value_parser = value_parser!(u64).range(1..))]
+    /// Memory of all sandboxes together, in bytes [default: half of what there is]
+    #[arg(long, value_name = "N", env = "CORACLE_POOL_MEMORY_BYTES_MAX", value_parser = value_parser!(u64).range(1..))]
     pool_memory_bytes_max: Option<u64>,
 
     /// Threads that run sandboxes [default: one a core]

@@ -23,7 +23,9 @@ impl Actor {
     ) {
         let id = call.invocation;
         let new = Invocation::new(&call, &self.spec.limits, arrived, self.served);
-        let (size, limit) = (call.args.bytes.len() as u64, new.limits.args_bytes_max);
+        // The props are copied for every call, like arguments.
+        let size = (call.args.bytes.len() + call.props.bytes.len()) as u64;
+        let limit = new.limits.args_bytes_max;
         if size > limit {
             let verdict = new.verdict(VerdictKind::ArgsSize, "args_bytes_max", size, limit);
             self.report_unbegun(id, new, Outcome::Verdict(verdict), around, effects);

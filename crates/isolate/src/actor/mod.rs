@@ -48,12 +48,12 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// On a thread for isolates: about a millisecond.
+    /// On a thread for isolates: about a millisecond, in slices of a fifth of it.
     pub(crate) const OWN_THREAD: Self = Self {
         slice: fuel::SLICE,
         turn_cpu_max: Duration::from_millis(1),
     };
-    /// On a thread that has other things to do: about a tenth of that.
+    /// On a thread that has other things to do: about a tenth of that, in one slice.
     pub(crate) const ASSISTED: Self = Self {
         slice: fuel::SLICE_ASSISTED,
         turn_cpu_max: Duration::from_micros(100),
@@ -210,11 +210,6 @@ impl Actor {
         } else {
             self.mailbox.push_back(mail);
         }
-    }
-
-    /// Whether there is mail that it has not acted on.
-    pub(crate) fn has_mail(&self) -> bool {
-        !self.urgent.is_empty() || !self.mailbox.is_empty()
     }
 
     /// Whether it is in the middle of running code.

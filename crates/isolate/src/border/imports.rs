@@ -19,8 +19,8 @@ const URL_BYTES_MAX: usize = 64 << 10;
 const THROWN_BYTES_MAX: usize = 1 << 20;
 /// Bytes that `random` fills at once: the web platform's limit.
 const RANDOM_BYTES_MAX: usize = 65_536;
-/// What a console line counts for at least, so that empty lines are bounded as well: its record takes room.
-const LOG_RECORD_BYTES: u64 = 16;
+/// What a console line counts for besides its text: its record, and the allocator's share.
+const LOG_RECORD_BYTES: u64 = 80;
 
 /// Defines the imports for isolates, which yield when a slice is over.
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
@@ -291,7 +291,7 @@ fn log(caller: &mut Caller<'_, State>, level: u32, pointer: u32, length: u32) ->
 
 /// What a console line counts for.
 pub(crate) fn log_cost(message_bytes: usize) -> u64 {
-    LOG_RECORD_BYTES.max(message_bytes as u64)
+    LOG_RECORD_BYTES + message_bytes as u64
 }
 
 /// The text in `bytes`, as far as it has room in `bytes_max`, and how many of the bytes it stands for. What is not

@@ -4,12 +4,13 @@
 //! it. The hash in it finds accidents; it is no proof against anyone who can write the file.
 
 use super::{Guest, Image, ImageError};
+use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags};
 use sha2::{Digest, Sha256};
 use std::{
     fs,
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::Path,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -20,6 +21,8 @@ const HEAD_BYTES: usize = MAGIC.len() + 32 + 32;
 const TAIL_BYTES: usize = 8 + MAGIC.len();
 /// Images that a cache folder keeps, of about 8 MB each: two versions, with a second guest or CPU each.
 const IMAGES_MAX: usize = 4;
+/// The folder of our own inside the cache folder that we are given.
+pub(super) const FOLDER: &str = "coracle";
 
 impl Image {
     /// Writes a copy of the executable `source` to `destination` that carries this image behind its end.
@@ -39,20 +42,17 @@ impl Image {
         file.write_all(&self.bytes()).map_err(failed(destination))
     }
 
+    /// Whether the executable `path` carries an image behind its end, going by how it ends: says neither that the image
+    /// is whole nor which guest it is of. One that can't be read carries none.
+    #[must_use]
+    pub fn is_behind(path: &Path) -> bool {
+        fs::File::open(path).is_ok_and(|mut file| seek_behind(&mut file).is_some())
+    }
+
     /// The image behind the end of the executable `path`, if it carries one of `guest`.
     pub(super) fn behind(path: &Path, guest: &Guest) -> Option<Self> {
         let mut file = fs::File::open(path).ok()?;
-        let end = file.seek(SeekFrom::End(0)).ok()?;
-        let mut tail = [0; TAIL_BYTES];
-        file.seek(SeekFrom::Start(end.checked_sub(TAIL_BYTES as u64)?))
-            .ok()?;
-        file.read_exact(&mut tail).ok()?;
-        let (length, magic) = tail.split_at(8);
-        if magic != MAGIC {
-            return None;
-        }
-        let length = u64::from_le_bytes(length.try_into().ok()?);
-        file.seek(SeekFrom::Start(end.checked_sub(length)?)).ok()?;
+        let length = seek_behind(&mut file)?;
         let mut bytes = vec![0; usize::try_from(length).ok()?];
         file.read_exact(&mut bytes).ok()?;
         Self::parse(&bytes, guest)
@@ -85,37 +85,64 @@ impl Image {
     }
 }
 
-/// A cache folder that nobody but this user or root can put code into.
-pub(super) struct Cache<'a>(&'a Path);
+/// Goes to the beginning of the image that a file ends with, if it ends as one, and returns its length.
+fn seek_behind(file: &mut fs::File) -> Option<u64> {
+    let end = file.seek(SeekFrom::End(0)).ok()?;
+    let mut tail = [0; TAIL_BYTES];
+    file.seek(SeekFrom::Start(end.checked_sub(TAIL_BYTES as u64)?))
+        .ok()?;
+    file.read_exact(&mut tail).ok()?;
+    let (length, magic) = tail.split_at(8);
+    if magic != MAGIC {
+        return None;
+    }
+    let length = u64::from_le_bytes(length.try_into().ok()?);
+    file.seek(SeekFrom::Start(end.checked_sub(length)?)).ok()?;
+    Some(length)
+}
 
-impl<'a> Cache<'a> {
-    /// Makes the folder if need be.
+/// A folder of images that nobody but this user or root can put code into.
+///
+/// The folder that we are given may be open to everybody, as `/tmp` is and a container's volume often is. So the images
+/// are in one of our own inside it, and only that one is judged. It is opened once and used by its handle: whoever may
+/// write to the folder around it can take ours away, but not put another one in its place.
+pub(super) struct Cache(io::Result<fs::File>);
+
+impl Cache {
+    /// Makes the folders if need be.
     ///
     /// # Errors
-    /// When another user could put code into it. That it can't be made or written is none: there is just no cache then.
-    pub(super) fn open(folder: &'a Path) -> Result<Self, ImageError> {
+    /// When another user could put code into ours. That it can't be made or opened is none: there is just no cache then.
+    pub(super) fn open(given: &Path) -> Result<Self, ImageError> {
+        let path = given.join(FOLDER);
         let _ = fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(folder);
-        // A container's cache volume belongs to root and to the group that the process is in.
-        match fs::metadata(folder) {
-            Ok(facts) if facts.mode() & 0o002 != 0 || !is_trusted(&facts) => {
-                Err(ImageError::CacheExposed {
-                    path: folder.to_owned(),
-                })
-            }
-            _ => Ok(Self(folder)),
+            .create(&path);
+        let only_a_folder = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let opened = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(only_a_folder.bits().cast_signed())
+            .open(&path)
+            .and_then(|folder| Ok((folder.metadata()?, folder)));
+        let is_exposed = match &opened {
+            // The group may write: Kubernetes lets it, for a volume that it hands over to a pod's group. What others of
+            // the group put there is not loaded.
+            Ok((facts, _)) => facts.mode() & 0o002 != 0 || !is_trusted(facts),
+            Err(_) => path.is_symlink(),
+        };
+        if is_exposed {
+            return Err(ImageError::CacheExposed { path });
         }
+        Ok(Self(opened.map(|(_, folder)| folder)))
     }
 
     pub(super) fn read(&self, name: &str, guest: &Guest) -> Option<Image> {
-        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let mut file = fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(no_follow)
-            .open(self.0.join(name))
-            .ok()?;
+        let folder = self.0.as_ref().ok()?;
+        // A pipe that somebody put there is not waited for.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?;
+        let mut file = fs::File::from(file);
         // Others of the group may write to the folder; what they put there is not loaded.
         let facts = file.metadata().ok()?;
         if !facts.is_file() || facts.mode() & 0o022 != 0 || !is_trusted(&facts) {
@@ -129,37 +156,45 @@ impl<'a> Cache<'a> {
     /// Renames into place what it has written, so that nobody ever reads half of it.
     pub(super) fn write(&self, name: &str, image: &Image) -> io::Result<()> {
         static DRAFTS: AtomicU64 = AtomicU64::new(0);
+        let folder = match &self.0 {
+            Ok(folder) => folder,
+            Err(error) => return Err(io::Error::new(error.kind(), error.to_string())),
+        };
         let (process, count) = (std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed));
-        let draft: PathBuf = self.0.join(format!("{name}.{process}-{count}.draft"));
-        let _ = fs::remove_file(&draft);
-        let written = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)
-            .and_then(|mut file| file.write_all(&image.bytes()))
-            .and_then(|()| fs::rename(&draft, self.0.join(name)));
+        let draft = format!("{name}.{process}-{count}.draft");
+        let remove_draft = || {
+            let _ = rustix::fs::unlinkat(folder, &draft, AtFlags::empty());
+        };
+        remove_draft();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let written = rustix::fs::openat(folder, &draft, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(io::Error::from)
+            .and_then(|file| fs::File::from(file).write_all(&image.bytes()))
+            .and_then(|()| {
+                rustix::fs::renameat(folder, &draft, folder, name).map_err(io::Error::from)
+            });
         if written.is_err() {
-            let _ = fs::remove_file(&draft);
+            remove_draft();
         }
-        self.prune();
+        prune(folder);
         written
     }
+}
 
-    /// Removes the oldest images beyond [`IMAGES_MAX`]: each new version of the executable leaves one behind.
-    fn prune(&self) {
-        let made = |entry: fs::DirEntry| {
-            let path = entry.path();
-            let is_image = path.extension().is_some_and(|it| it == "image");
-            Some((entry.metadata().ok()?.modified().ok()?, path)).filter(|_| is_image)
-        };
-        let entries = fs::read_dir(self.0).into_iter().flatten().flatten();
-        let mut images: Vec<_> = entries.filter_map(made).collect();
-        images.sort();
-        let too_many = images.len().saturating_sub(IMAGES_MAX);
-        for (_, path) in images.into_iter().take(too_many) {
-            let _ = fs::remove_file(path);
-        }
+/// Removes the oldest images beyond [`IMAGES_MAX`]: each new version of the executable leaves one behind.
+fn prune(folder: &fs::File) {
+    let made = |entry: DirEntry| {
+        let name = entry.file_name().to_owned();
+        let facts = rustix::fs::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let is_image = name.to_bytes().ends_with(b".image");
+        is_image.then_some((facts.st_mtime, facts.st_mtime_nsec, name))
+    };
+    let entries = Dir::read_from(folder).into_iter().flatten().flatten();
+    let mut images: Vec<_> = entries.filter_map(made).collect();
+    images.sort();
+    let too_many = images.len().saturating_sub(IMAGES_MAX);
+    for (_, _, name) in images.into_iter().take(too_many) {
+        let _ = rustix::fs::unlinkat(folder, name, AtFlags::empty());
     }
 }
 

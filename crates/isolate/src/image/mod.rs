@@ -85,10 +85,10 @@ pub enum ImageError {
     },
     /// The cache folder is not safe to load code from.
     #[error(
-        "cache folder {path} belongs to another user or can be written by others; code is loaded from it"
+        "cache folder {path} belongs to another user, can be written by others or is a symbolic link; code is loaded from it"
     )]
     CacheExposed {
-        /// The folder.
+        /// The folder of our own inside the one that was given.
         path: PathBuf,
     },
 }
@@ -145,9 +145,12 @@ impl Image {
     /// compiled now and kept in the cache folder. On a CPU below [`CPU_BASELINE`] it is one for this very CPU, and the
     /// executable's is of no use.
     ///
+    /// `cache` may be a folder that everybody can write to, such as `/tmp`: what is kept is in `coracle` inside it, which
+    /// is made for this user alone.
+    ///
     /// # Errors
-    /// When it has to be compiled and can't be. A cache that can't be written is no error; one that others can write
-    /// is, because code is loaded from it.
+    /// When it has to be compiled and can't be. A cache that can't be written is no error; a `coracle` in it that others
+    /// can write to is, because code is loaded from it.
     pub fn obtain(guest: &Guest, cache: Option<&Path>) -> Result<Self, ImageError> {
         Self::obtain_for(guest, cache, Cpu::of_this_machine())
     }

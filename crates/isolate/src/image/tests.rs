@@ -75,9 +75,14 @@ fn guest(marker: u32) -> Guest {
     Guest::from_wasm(module.finish())
 }
 
-/// The only file in a cache folder.
-fn only_file(folder: &Path) -> PathBuf {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+/// Where the images are that are kept in this cache.
+fn own(cache: &Path) -> PathBuf {
+    cache.join(file::FOLDER)
+}
+
+/// The only file that is kept in a cache.
+fn only_file(cache: &Path) -> PathBuf {
+    let mut files: Vec<PathBuf> = fs::read_dir(own(cache))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
@@ -94,6 +99,8 @@ fn an_image_is_found_behind_an_executable_whatever_that_executable_is() {
     let image = Image::compile(&guest(1)).unwrap();
     image.append_to(&plain, &carrying).unwrap();
     assert!(Image::behind(&plain, &guest(1)).is_none());
+    assert!(!Image::is_behind(&plain) && Image::is_behind(&carrying));
+    assert!(!Image::is_behind(&folder.path().join("none")));
     let found = Image::behind(&carrying, &guest(1)).unwrap();
     assert_eq!(found.code, image.code);
     // Another guest's image is not taken for this one's.
@@ -190,14 +197,16 @@ fn a_cached_image_is_used_again_and_one_that_is_broken_is_made_anew() {
 #[test]
 fn a_cache_keeps_the_newest_images_only() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("not-ours.txt"), b"stays").unwrap();
+    let kept_in = own(folder.path());
+    fs::create_dir(&kept_in).unwrap();
+    fs::write(kept_in.join("not-ours.txt"), b"stays").unwrap();
     for marker in 1..=6 {
         Image::obtain(&guest(marker), Some(folder.path())).unwrap();
     }
     let kept: Vec<u32> = (1..=6)
         .filter(|marker| {
             let hash = &guest(*marker).hash()[..16];
-            let mut names = fs::read_dir(folder.path()).unwrap();
+            let mut names = fs::read_dir(&kept_in).unwrap();
             names.any(|name| {
                 name.unwrap()
                     .file_name()
@@ -207,7 +216,7 @@ fn a_cache_keeps_the_newest_images_only() {
         })
         .collect();
     assert_eq!(kept, [3, 4, 5, 6]);
-    assert!(folder.path().join("not-ours.txt").exists());
+    assert!(kept_in.join("not-ours.txt").exists());
 }
 
 #[test]
@@ -228,9 +237,9 @@ fn guests_and_cpus_do_not_share_a_cached_image() {
         };
         Sandbox::new(config, &image).unwrap();
     }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    assert_eq!(fs::read_dir(own(folder.path())).unwrap().count(), 3);
     // Put under the wrong name it is refused by what it says of itself, and replaced.
-    let files: Vec<PathBuf> = fs::read_dir(folder.path())
+    let files: Vec<PathBuf> = fs::read_dir(own(folder.path()))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
@@ -245,8 +254,37 @@ fn guests_and_cpus_do_not_share_a_cached_image() {
 }
 
 #[test]
-fn a_cache_folder_that_others_can_write_to_is_refused() {
+fn a_cache_may_be_in_a_folder_that_everybody_can_write_to() {
+    // As a folder of this user's, as Docker's and Kubernetes' volumes, as /tmp.
+    for mode in [0o700, 0o755, 0o777, 0o1777, 0o2777] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+        Image::obtain(&guest(1), Some(folder.path())).unwrap();
+        let own_mode = fs::metadata(own(folder.path())).unwrap().permissions();
+        assert_eq!(own_mode.mode() & 0o777, 0o700, "{mode:o}");
+        let made = fs::metadata(only_file(folder.path())).unwrap().modified();
+        Image::obtain(&guest(1), Some(folder.path())).unwrap();
+        let used = fs::metadata(only_file(folder.path())).unwrap().modified();
+        assert_eq!(made.unwrap(), used.unwrap(), "{mode:o}");
+    }
+}
+
+/// Whether a cache whose own folder is as it is now is refused. One that is not refused is used.
+fn is_exposed(folder: &Path) -> bool {
+    match Image::obtain(&guest(1), Some(folder)) {
+        Ok(_) => false,
+        Err(ImageError::CacheExposed { path }) => {
+            assert_eq!(path, own(folder));
+            true
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_folder_of_images_that_others_can_write_to_is_refused() {
     let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(own(folder.path())).unwrap();
     for (mode, exposed) in [
         (0o777, true),
         // As /tmp: others can't replace a file there, but they can be first.
@@ -254,18 +292,45 @@ fn a_cache_folder_that_others_can_write_to_is_refused() {
         (0o702, true),
         (0o700, false),
         (0o755, false),
-        // A volume of a container's, shared by the group.
+        // In a volume of a container's, shared by the group.
         (0o2775, false),
     ] {
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
-        let outcome = Image::obtain(&guest(1), Some(folder.path()));
-        assert_eq!(
-            matches!(outcome, Err(ImageError::CacheExposed { .. })),
-            exposed,
-            "{mode:o}"
-        );
-        assert_eq!(outcome.is_ok(), !exposed, "{mode:o}");
+        fs::set_permissions(own(folder.path()), fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(is_exposed(folder.path()), exposed, "{mode:o}");
     }
+    // To change a folder's owner takes a privilege that tests may not have.
+    if std::os::unix::fs::chown(own(folder.path()), Some(65_534), None).is_ok() {
+        assert!(is_exposed(folder.path()));
+    }
+}
+
+#[test]
+fn a_folder_of_images_that_is_a_link_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    symlink(elsewhere.path(), own(folder.path())).unwrap();
+    assert!(is_exposed(folder.path()));
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_that_is_put_in_the_place_of_an_open_cache_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(folder.path()).unwrap();
+    let honest = Image::compile(&guest(1)).unwrap();
+    cache.write("1.image", &honest).unwrap();
+    let taken = folder.path().join("taken");
+    fs::rename(own(folder.path()), &taken).unwrap();
+    fs::create_dir(own(folder.path())).unwrap();
+    let planted = Image {
+        guest_hash: guest(1).hash,
+        code: b"native code of somebody's".to_vec(),
+    };
+    fs::write(own(folder.path()).join("1.image"), planted.bytes()).unwrap();
+    assert_eq!(cache.read("1.image", &guest(1)).unwrap().code, honest.code);
+    cache.write("2.image", &honest).unwrap();
+    assert!(taken.join("2.image").exists());
+    assert_eq!(fs::read_dir(own(folder.path())).unwrap().count(), 1);
 }
 
 #[test]
@@ -292,6 +357,13 @@ fn a_file_that_others_could_have_put_into_the_cache_is_not_loaded() {
     assert_eq!(obtained.code, honest.code);
     assert_eq!(fs::read(&elsewhere).unwrap(), planted.bytes());
 
+    // A pipe is not waited for.
+    fs::remove_file(&file).unwrap();
+    let read_and_write = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &file, read_and_write).unwrap();
+    let obtained = Image::obtain(&guest(1), Some(folder.path())).unwrap();
+    assert_eq!(obtained.code, honest.code);
+
     // To change a file's owner takes a privilege that tests may not have.
     if std::os::unix::fs::chown(&file, Some(65_534), None).is_ok() {
         fs::write(&file, planted.bytes()).unwrap();
@@ -307,6 +379,8 @@ fn without_a_cache_or_with_one_that_can_t_be_written_the_image_is_made_all_the_s
     let file = folder.path().join("a file");
     fs::write(&file, b"").unwrap();
     assert!(Image::obtain(&guest(1), Some(&file)).is_ok());
+    fs::write(own(folder.path()), b"").unwrap();
+    assert!(Image::obtain(&guest(1), Some(folder.path())).is_ok());
 }
 
 #[test]

@@ -62,6 +62,10 @@ impl Executor {
         &*self.clock
     }
 
+    pub(super) fn is_memory_short(&self) -> bool {
+        self.pool_memory.is_short()
+    }
+
     pub(super) fn stats(&self) -> Stats {
         let queues = self.lock();
         Stats {

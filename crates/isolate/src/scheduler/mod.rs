@@ -25,6 +25,10 @@ pub trait Scheduler: Send + Sync {
     /// Runs what is ready on the calling thread, for about 100 µs, if nobody else is there to run it at once; what is
     /// left goes to those whose work it is. For a caller who has nothing else to do than to wait for the answer.
     fn assist(&self) {}
+    /// Whether the isolates together have so much memory that soon one can't have more.
+    fn is_memory_short(&self) -> bool {
+        false
+    }
     /// Whether it is well.
     fn health(&self) -> Health;
     /// Figures for metrics.

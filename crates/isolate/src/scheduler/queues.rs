@@ -1,6 +1,6 @@
 //! Who runs next, who has been sent what, and when to tell whom the time.
 //!
-//! Isolates share a few threads. Each runs for about a millisecond at a time; who is new or was waiting goes before who
+//! Isolates share a few threads. Each runs for a fifth of a millisecond at a time; who is new or was waiting goes before who
 //! has just used a whole slice, though not always, so that neither can starve the other. Cancelling, ending and wall
 //! time come before both, and run no code. This is plain data under one lock: nothing here runs a guest or calls out.
 
@@ -16,6 +16,11 @@ use std::{
 
 /// After this many isolates that were waiting, one that has used a whole slice gets its turn.
 const FRESH_IN_A_ROW_MAX: u32 = 8;
+/// A tenant runs at most so many times the isolates that could still run beside: an eighth of the stacks is left by the
+/// greediest, an eighth of that by the next.
+const SHARE_OF_WHAT_IS_LEFT: usize = 7;
+/// Isolates of one tenant that may always be in the middle of running code, if there is a stack at all.
+const RUNNING_PER_TENANT_MIN: usize = 8;
 /// Isolates that keep their stack, of some 14 KiB, while they rest: it makes their next call quicker.
 const RESTING_STACKS_MAX: usize = 64;
 /// Alarms that ring at once; the lock is given back in between.
@@ -31,6 +36,10 @@ pub(super) struct Queues {
     fresh_in_a_row: u32,
     /// Isolates in the middle of running code, on a thread or between two slices.
     running: usize,
+    /// Of these, whose they are.
+    running_of: HashMap<u64, usize>,
+    /// Tickets of the lane of who is new or was waiting, put aside because their tenant runs too many.
+    aside: BTreeMap<u64, VecDeque<Ticket>>,
     /// Stacks that isolates hold, running or resting.
     stacks: usize,
     stacks_max: usize,
@@ -64,6 +73,7 @@ enum Lane {
 
 /// An isolate, as the queues know it.
 struct Slot {
+    tenant: u64,
     /// Away while a thread runs it.
     actor: Option<Box<Actor>>,
     inbox: Vec<Mail>,
@@ -103,6 +113,8 @@ impl Queues {
             queued: 0,
             fresh_in_a_row: 0,
             running: 0,
+            running_of: HashMap::new(),
+            aside: BTreeMap::new(),
             stacks: 0,
             stacks_max,
             resting: BTreeMap::new(),
@@ -138,8 +150,9 @@ impl Queues {
 
     /// Makes a slot. One that is there already stays: ids are never reused.
     pub(super) fn start(&mut self, isolate: u64, worker: WorkerSpec) {
-        let wall_ms_max = worker.limits.wall_ms_max;
+        let (tenant, wall_ms_max) = (worker.tenant, worker.limits.wall_ms_max);
         self.isolates.entry(isolate).or_insert_with(|| Slot {
+            tenant,
             actor: Some(Box::new(Actor::new(isolate, worker))),
             inbox: Vec::new(),
             place: None,
@@ -249,9 +262,13 @@ impl Queues {
         } else {
             &[Lane::Used, Lane::Fresh]
         };
-        let (lane, isolate) = lanes
-            .iter()
-            .find_map(|lane| Some((*lane, self.first_in(*lane, only_with_stack)?)))?;
+        let (lane, isolate) = lanes.iter().find_map(|lane| {
+            let first = match lane {
+                Lane::Fresh => self.first_fresh(),
+                _ => self.first_in(*lane, only_with_stack),
+            };
+            Some((*lane, first?))
+        })?;
         self.fresh_in_a_row = match lane {
             Lane::Fresh => self.fresh_in_a_row + 1,
             _ => 0,
@@ -268,8 +285,68 @@ impl Queues {
         if self.stacks >= self.stacks_max {
             return None;
         }
-        let isolate = self.first_in(Lane::Fresh, false)?;
+        let isolate = self.first_fresh()?;
         self.take(isolate, false)
+    }
+
+    /// The first that is new or was waiting and whose tenant may run one more: endless loops of one can't take every
+    /// stack.
+    fn first_fresh(&mut self) -> Option<u64> {
+        while let Some(isolate) = self.first_in(Lane::Fresh, false) {
+            let slot = self.isolates.get(&isolate)?;
+            if slot.running || self.may_run(slot.tenant) {
+                return Some(isolate);
+            }
+            if let Some((_, ticket)) = slot.place {
+                self.aside.entry(slot.tenant).or_default().push_back(ticket);
+            }
+        }
+        None
+    }
+
+    fn may_run(&self, tenant: u64) -> bool {
+        let running = self.running_of.get(&tenant).copied().unwrap_or(0);
+        let left = self.stacks_max.saturating_sub(self.running);
+        running < (left * SHARE_OF_WHAT_IS_LEFT).max(RUNNING_PER_TENANT_MIN)
+    }
+
+    /// An isolate begins or ends to be in the middle of running code.
+    fn set_running(&mut self, isolate: u64, running: bool) {
+        let Some(slot) = self.isolates.get_mut(&isolate) else {
+            return;
+        };
+        let (before, tenant) = (std::mem::replace(&mut slot.running, running), slot.tenant);
+        self.count_running(before, running, tenant);
+    }
+
+    fn count_running(&mut self, before: bool, running: bool, tenant: u64) {
+        if before == running {
+            return;
+        }
+        let of_tenant = self.running_of.entry(tenant).or_default();
+        if running {
+            self.running += 1;
+            *of_tenant += 1;
+            return;
+        }
+        self.running -= 1;
+        *of_tenant -= 1;
+        if *of_tenant == 0 {
+            self.running_of.remove(&tenant);
+        }
+        // Whoever was put aside and may run now is next, one of each tenant.
+        let tenants: Vec<u64> = self.aside.keys().copied().collect();
+        for tenant in tenants {
+            if !self.may_run(tenant) {
+                continue;
+            }
+            let waiting = self.aside.get_mut(&tenant);
+            let ticket = waiting.and_then(VecDeque::pop_front);
+            self.fresh.extend(ticket);
+            if self.aside.get(&tenant).is_some_and(VecDeque::is_empty) {
+                self.aside.remove(&tenant);
+            }
+        }
     }
 
     /// Takes the first place in a lane that still counts; where `only_with_stack`, of an isolate that holds a stack.
@@ -280,6 +357,8 @@ impl Queues {
             let slot = self.isolates.get(&ticket.isolate);
             let counts = slot.filter(|slot| slot.place == Some((lane, ticket)));
             match counts {
+                // Away, to give its stack back; it keeps its place.
+                Some(slot) if slot.actor.is_none() => position += 1,
                 Some(slot) if only_with_stack && !slot.stack => position += 1,
                 Some(_) => {
                     self.lane(lane).remove(position);
@@ -300,7 +379,8 @@ impl Queues {
         }
         let mut stack_from = None;
         if !urgent {
-            self.running += usize::from(!std::mem::replace(&mut slot.running, true));
+            self.set_running(isolate, true);
+            let slot = self.isolates.get_mut(&isolate)?;
             // The stack is taken before, because whoever runs may end up in the middle of something.
             if !std::mem::replace(&mut slot.stack, true) {
                 if self.stacks < self.stacks_max && self.resting.len() < RESTING_STACKS_MAX {
@@ -331,9 +411,11 @@ impl Queues {
     /// Takes the isolate that has rested longest, and its stack.
     fn take_longest_resting(&mut self) -> Option<(u64, Box<Actor>)> {
         let isolate = *self.resting.first_key_value()?.1;
-        let actor = self.take_actor(isolate)?;
-        self.isolates.get_mut(&isolate)?.stack = false;
-        Some((isolate, actor))
+        let slot = self.isolates.get_mut(&isolate)?;
+        slot.stack = false;
+        let rest = slot.rest.take()?;
+        self.resting.remove(&rest);
+        Some((isolate, slot.actor.take()?))
     }
 
     pub(super) fn put_back(&mut self, isolate: u64, actor: Box<Actor>, turn: Turn) {
@@ -341,8 +423,6 @@ impl Queues {
             return;
         };
         let (running, stack) = (actor.is_running(), actor.has_stack());
-        self.running -= usize::from(std::mem::replace(&mut slot.running, running));
-        self.running += usize::from(running);
         self.stacks -= usize::from(std::mem::replace(&mut slot.stack, stack));
         self.stacks += usize::from(stack);
         if stack && !running {
@@ -351,6 +431,10 @@ impl Queues {
             self.resting.insert(self.rest_last, isolate);
         }
         slot.actor = Some(actor);
+        self.set_running(isolate, running);
+        let Some(slot) = self.isolates.get(&isolate) else {
+            return;
+        };
         let lane = if slot.inbox.iter().any(Mail::is_urgent) {
             Lane::Urgent
         } else {
@@ -364,14 +448,21 @@ impl Queues {
         self.queue(isolate, lane);
     }
 
-    /// Puts an isolate back whose stack went to another one.
+    /// Puts an isolate back whose stack went to another one. If it has a place in line it keeps it; mail that came
+    /// meanwhile gets it one.
     pub(super) fn put_back_without_stack(&mut self, isolate: u64, actor: Box<Actor>) {
-        let turn = if actor.has_mail() {
-            Turn::Ready
-        } else {
-            Turn::Idle
+        let Some(slot) = self.isolates.get_mut(&isolate) else {
+            return;
         };
-        self.put_back(isolate, actor, turn);
+        slot.actor = Some(actor);
+        let lane = match slot.place {
+            Some((Lane::Urgent, _)) => return,
+            _ if slot.inbox.iter().any(Mail::is_urgent) => Lane::Urgent,
+            Some(_) => return,
+            None if slot.inbox.is_empty() => return,
+            None => Lane::Fresh,
+        };
+        self.queue(isolate, lane);
     }
 
     /// Forgets an isolate; returns the calls that were not answered.
@@ -379,7 +470,7 @@ impl Queues {
         let Some(slot) = self.isolates.remove(&isolate) else {
             return BTreeSet::new();
         };
-        self.running -= usize::from(slot.running);
+        self.count_running(slot.running, false, slot.tenant);
         self.stacks -= usize::from(slot.stack);
         self.queued -= usize::from(slot.place.is_some());
         if let Some(rest) = slot.rest {

@@ -178,6 +178,10 @@ impl Scheduler for Threads {
         }
     }
 
+    fn is_memory_short(&self) -> bool {
+        self.shared.executor.is_memory_short()
+    }
+
     fn health(&self) -> Health {
         let now = self.shared.now();
         let beats = self.shared.beats.iter().chain(&self.shared.assistants);

@@ -175,6 +175,7 @@ pub fn worker_with(modules: &[(&str, &str)], limits: Limits) -> WorkerSpec {
     };
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
+        tenant: 1,
         outbound_refusal: REFUSED.into(),
         limits,
     }
@@ -224,6 +225,7 @@ pub fn worker_of(modules: &[Source<'_>], env: &Value) -> WorkerSpec {
     };
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
+        tenant: 1,
         outbound_refusal: REFUSED.into(),
         limits: Limits::default(),
     }

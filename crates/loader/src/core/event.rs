@@ -62,6 +62,9 @@ pub enum Event {
         /// The isolate.
         isolate: IsolateId,
     },
+    /// The isolates together have almost as much memory as they may. One that is idle goes, if there is one; it is said
+    /// again while memory stays short.
+    MemoryShort,
     /// No new work from now on; what is in flight may finish.
     DrainStarted,
     /// What is still in flight has had its time.
@@ -117,8 +120,9 @@ pub enum Effect {
     DrainComplete,
 }
 
-/// Why something new was not let in. On the wire `overloaded` where it is
-/// [retryable](Self::retryable), else `failed`.
+/// Why something new was not let in. On the wire `disconnected` while the server drains, because
+/// another one may take it; else `overloaded` where it is [retryable](Self::retryable), and `failed`
+/// where it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
     /// The server shuts down.

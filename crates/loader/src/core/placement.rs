@@ -116,6 +116,13 @@ impl Core {
         }
     }
 
+    /// Ends the isolate that has been idle for longest, if one is idle.
+    pub(super) fn evict_oldest(&mut self, effects: &mut Vec<Effect>) {
+        if let Some(slot) = self.slots.idle_oldest() {
+            self.end_isolate(slot, EndCause::Evicted, LossCause::IsolateEvicted, effects);
+        }
+    }
+
     /// Takes a waiting call out of the queue and out of the books.
     pub(super) fn leave_queue(&mut self, call: CallId) {
         let Some(worker) = self.calls.get(&call).map(|known| known.worker) else {

@@ -19,8 +19,8 @@ pub const LIMIT_SPECS: [LimitSpec; 14] = [
         default: 10_000_000_000,
         ceiling: 10_000_000_000_000,
         outcome: "fuel",
-        slack: "one slice (about 1 ms)",
-        description: "Fuel that one invocation may burn: about 15,000,000 a millisecond, the same for the same run.",
+        slack: "one slice (about 0.2 ms)",
+        description: "Fuel that one invocation may burn: about 15,000,000 a millisecond (13 to 20 million), the same for the same run.",
     },
     LimitSpec {
         name: LimitName::CpuMsMax,
@@ -29,8 +29,8 @@ pub const LIMIT_SPECS: [LimitSpec; 14] = [
         default: 1_000,
         ceiling: 3_600_000,
         outcome: "cpu",
-        slack: "one slice (about 1 ms)",
-        description: "CPU time of one invocation; waiting is not counted.",
+        slack: "one slice (about 0.2 ms)",
+        description: "CPU time of one invocation, that of evaluating the modules for it included; waiting is not counted.",
     },
     LimitSpec {
         name: LimitName::StartupFuelMax,
@@ -39,7 +39,7 @@ pub const LIMIT_SPECS: [LimitSpec; 14] = [
         default: 4_000_000_000,
         ceiling: 10_000_000_000_000,
         outcome: "startup",
-        slack: "one slice (about 1 ms)",
+        slack: "one slice (about 0.2 ms)",
         description: "Fuel for evaluating the modules of a fresh isolate.",
     },
     LimitSpec {
@@ -110,7 +110,7 @@ pub const LIMIT_SPECS: [LimitSpec; 14] = [
         ceiling: 256 * MIB,
         outcome: "argsSize",
         slack: "none",
-        description: "Encoded size of the arguments of one call.",
+        description: "Encoded size of the arguments and the `props` of one call.",
     },
     LimitSpec {
         name: LimitName::ResultBytesMax,
@@ -181,8 +181,13 @@ pub fn limits_table_markdown() -> String {
     table
 }
 
-/// A number with a comma between each group of three digits.
-pub(crate) fn grouped(number: u64) -> String {
+/// A number with a comma between each group of three digits, as the documentation and the command
+/// write it.
+///
+/// ```
+/// assert_eq!(coracle_loader::limits::grouped(65_536), "65,536");
+/// ```
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

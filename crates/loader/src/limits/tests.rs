@@ -40,7 +40,7 @@ fn the_unit_is_in_the_name_where_it_is_not_a_count() {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_design() {
+fn a_default_is_not_changed_by_accident() {
     let expected = Limits {
         fuel_max: 10_000_000_000,
         cpu_ms_max: 1_000,
@@ -182,4 +182,16 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
         "{text}"
     );
     assert!(text.ends_with("exports_max"), "{text}");
+}
+
+#[test]
+fn numbers_are_grouped_by_three_digits() {
+    for (number, text) in [
+        (0, "0"),
+        (999, "999"),
+        (1_000, "1,000"),
+        (3_000_000_000, "3,000,000,000"),
+    ] {
+        assert_eq!(grouped(number), text);
+    }
 }

@@ -10,8 +10,11 @@ use coracle_loader::{
 };
 use coracle_schema as schema;
 
-/// Names and path segments that one call may have.
+/// Names that the path of one call may have, and bytes of all of them.
 const PATH_LENGTH_MAX: u32 = 64;
+const PATH_BYTES_MAX: usize = 64 << 10;
+/// Bytes that the name of an entrypoint may have.
+const ENTRYPOINT_NAME_BYTES_MAX: usize = 1024;
 /// Modules that are looked at; the check of the code allows fewer, and says so in its own words.
 const MODULES_LISTED_MAX: u32 = 2 * coracle_loader::MODULES_MAX as u32;
 
@@ -43,7 +46,33 @@ pub(super) fn value(reader: schema::value::Reader<'_>) -> Result<Encoded, Error>
 
 pub(super) fn path(reader: capnp::text_list::Reader<'_>) -> Result<Vec<String>, Error> {
     at_most("path", reader.len(), PATH_LENGTH_MAX)?;
-    reader.iter().map(|step| text(step?)).collect()
+    let mut bytes = 0;
+    let steps = reader.iter().map(|step| {
+        let step = step?;
+        bytes += step.as_bytes().len();
+        if bytes > PATH_BYTES_MAX {
+            return Err(Error::failed(format!(
+                "path: its names have more than {PATH_BYTES_MAX} bytes together"
+            )));
+        }
+        text(step)
+    });
+    steps.collect()
+}
+
+/// What a path holds of memory.
+pub(super) fn path_bytes(path: &[String]) -> u64 {
+    path.iter().map(|step| step.len() as u64).sum()
+}
+
+pub(super) fn entrypoint_name(reader: text::Reader<'_>) -> Result<String, Error> {
+    let length = reader.as_bytes().len();
+    if length > ENTRYPOINT_NAME_BYTES_MAX {
+        return Err(Error::failed(format!(
+            "name: it has {length} bytes, {ENTRYPOINT_NAME_BYTES_MAX} are allowed"
+        )));
+    }
+    text(reader)
 }
 
 pub(super) fn form(form: schema::Form) -> Form {

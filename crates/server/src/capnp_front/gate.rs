@@ -3,12 +3,18 @@
 use super::{Connected, guarded, loader::LoaderServer};
 use crate::{
     auth::{self, Credentials, Peer, Tokens},
+    router::Owner,
     session::Session,
 };
 use capnp::Error;
 use coracle_schema::{self as schema, credentials, gate, session};
 use coracle_transport::Held;
-use std::{cell::Cell, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 
 /// Logins that may fail on one connection before it is given up.
 const FAILURES_MAX: u32 = 5;
@@ -26,7 +32,8 @@ pub(super) struct GateServer {
 /// How a connection has behaved so far.
 #[derive(Default)]
 pub(super) struct Standing {
-    logged_in: Cell<bool>,
+    /// The session that it has or had.
+    session: RefCell<Option<Owner>>,
     failures: Cell<u32>,
     /// Logins are looked at one after the other, so that guessing in parallel is no faster.
     turn: tokio::sync::Mutex<()>,
@@ -35,7 +42,12 @@ pub(super) struct Standing {
 
 impl Standing {
     pub(super) fn logged_in(&self) -> bool {
-        self.logged_in.get()
+        self.session.borrow().is_some()
+    }
+
+    fn has_session(&self) -> bool {
+        let session = self.session.borrow();
+        session.as_ref().is_some_and(|owner| !owner.is_revoked())
     }
 
     pub(super) fn is_given_up(&self) -> bool {
@@ -60,6 +72,13 @@ impl gate::Server for GateServer {
             };
             drop(params);
             let _turn = this.standing.turn.lock().await;
+            // What a session may hold is bounded; how many a connection has must be too.
+            if this.standing.has_session() {
+                return Err(Error::failed(
+                    "this connection has a session; close it, or connect once more for another"
+                        .into(),
+                ));
+            }
             let outcome = auth::login(&this.tokens, this.peer, &credentials);
             service.metrics().login(outcome.is_ok());
             let tenant = match outcome {
@@ -72,10 +91,10 @@ impl gate::Server for GateServer {
                 }
             };
             let (held_loader, held_session) = (this.connected.hold(0)?, this.connected.hold(0)?);
-            this.standing.logged_in.set(true);
+            let session = Session::open(service, tenant);
+            *this.standing.session.borrow_mut() = Some(session.owner());
             this.standing.changed.notify_one();
             this.connected.holdings.introduce();
-            let session = Session::open(service, tenant);
             let mut builder = results.get();
             let loader: schema::loader::Client =
                 capnp_rpc::new_client(LoaderServer::new(&this.connected, &session, held_loader));

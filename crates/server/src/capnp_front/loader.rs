@@ -97,7 +97,7 @@ impl worker::Server for WorkerServer {
         let this = Rc::clone(&self);
         guarded(self.connected.service.metrics(), async move {
             let params = params.get()?;
-            let name = convert::text(params.get_name()?)?;
+            let name = convert::entrypoint_name(params.get_name()?)?;
             let props = convert::value(params.get_props()?)?;
             let limits = convert::limits(params.get_limits()?);
             let held = this

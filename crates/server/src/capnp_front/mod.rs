@@ -42,7 +42,7 @@ impl Connected {
     }
 
     fn refuse(&self, full: Full) -> Error {
-        self.service.metrics().refused(full.as_str());
+        self.service.metrics().request_refused(full.as_str());
         Error::overloaded(full.to_string())
     }
 }

@@ -2,14 +2,22 @@
 //!
 //! After an exception or a verdict it answers everything with the same outcome. A value is plain data: its properties
 //! can be read, there is nothing in it to call yet.
+//!
+//! A result is as large as a worker likes to make it, and is read on a thread that serves many. So what is read is cut
+//! out of the bytes; a tree, which takes tens of times their memory that nobody counts, is built of little only.
 
 use super::{Connected, convert, guarded};
 use capnp::Error;
 use coracle_isolate::{Bytes, Form, Outcome, Report, Thrown};
 use coracle_schema::{self as schema, call_results, target};
 use coracle_transport::Held;
-use coracle_value::{Bounds, Value};
-use std::rc::Rc;
+use coracle_value::{Bounds, Selected, Value};
+use std::{borrow::Cow, fmt::Display, rc::Rc};
+
+/// Bytes that are made a tree of: to make JSON of CBOR or the other way round, and to read JSON.
+const TREE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a result from which something is read that refers to shared objects: it takes a tree of all of it.
+const ENTANGLED_BYTES_MAX: usize = 64 << 10;
 
 /// Answers a call with its report. It is refused where a client leaves so much of what it is told unread, or holds on
 /// to so much, that there is no room for more.
@@ -47,80 +55,144 @@ struct ResultServer {
 impl ResultServer {
     /// What reading `path` of the result comes to.
     fn read_at(&self, path: &[String], form: schema::Form) -> Outcome {
-        let Outcome::Value(bytes) = &self.outcome else {
+        let Outcome::Value(result) = &self.outcome else {
             return self.outcome.clone();
         };
-        match read(bytes, path) {
-            Ok(value) => encode(&value, form),
-            Err(name) => not_implemented(&name),
+        match Found::at(result, path).and_then(|found| found.into_form(form)) {
+            Ok(bytes) => Outcome::Value(bytes),
+            Err(thrown) => Outcome::Threw(thrown),
         }
     }
 
     fn call_at(&self, path: &[String]) -> Outcome {
-        let Outcome::Value(bytes) = &self.outcome else {
+        let Outcome::Value(result) = &self.outcome else {
             return self.outcome.clone();
         };
-        match (read(bytes, path), path.last()) {
+        Outcome::Threw(match (Found::at(result, path), path.last()) {
+            (Err(thrown), _) => thrown,
             (Ok(_), Some(name)) => type_error(format!("\"{name}\" is not a function.")),
             (Ok(_), None) => type_error("the result is not a function.".into()),
-            (Err(name), _) => not_implemented(&name),
-        }
+        })
     }
 }
 
-/// The value at `path`, or the name in it that is not there.
-fn read(bytes: &Bytes, path: &[String]) -> Result<Value, String> {
-    let decoded = match bytes.form {
-        Form::Undefined => Some(Value::Undefined),
-        Form::Cbor => coracle_value::decode(&bytes.bytes, &Bounds::default()).ok(),
-        Form::Json => std::str::from_utf8(&bytes.bytes)
-            .ok()
-            .and_then(|text| coracle_value::from_json(text, &Bounds::default()).ok()),
+/// What a path leads to, in the form that the result has.
+struct Found<'a> {
+    form: Form,
+    bytes: Cow<'a, [u8]>,
+}
+
+impl<'a> Found<'a> {
+    fn at(result: &'a Bytes, path: &[String]) -> Result<Self, Box<Thrown>> {
+        let bytes = match (path.first(), result.form) {
+            (None, _) => Cow::Borrowed(&result.bytes[..]),
+            (Some(name), Form::Undefined) => return Err(not_implemented(name)),
+            (Some(_), Form::Cbor) => cut_cbor(&result.bytes, path)?,
+            (Some(_), Form::Json) => Cow::Owned(cut_json(&result.bytes, path)?.into_bytes()),
+        };
+        Ok(Self {
+            form: result.form,
+            bytes,
+        })
+    }
+
+    fn into_form(self, wanted: schema::Form) -> Result<Bytes, Box<Thrown>> {
+        const CBOR_UNDEFINED: [u8; 1] = [0xf7];
+        let (form, bytes) = match (self.form, wanted) {
+            (Form::Undefined, _) => return Ok(Bytes::UNDEFINED),
+            (Form::Cbor, _) if *self.bytes == CBOR_UNDEFINED => return Ok(Bytes::UNDEFINED),
+            (Form::Cbor, schema::Form::Cbor) | (Form::Json, schema::Form::Json) => {
+                (self.form, self.bytes.into_owned())
+            }
+            (Form::Cbor, schema::Form::Json) => {
+                (Form::Json, json_of_cbor(&self.bytes)?.into_bytes())
+            }
+            (Form::Json, schema::Form::Cbor) => {
+                let value = tree_of_json(&self.bytes, "be given as CBOR")?;
+                (Form::Cbor, coracle_value::encode(&value))
+            }
+        };
+        Ok(Bytes { form, bytes })
+    }
+}
+
+/// The bytes of what `path` leads to, which are a value by themselves.
+fn cut_cbor<'a>(bytes: &'a [u8], path: &[String]) -> Result<Cow<'a, [u8]>, Box<Thrown>> {
+    let bounds = Bounds::default();
+    let selected = match coracle_value::select(bytes, path, &bounds) {
+        Ok(Selected::Entangled) if bytes.len() <= ENTANGLED_BYTES_MAX => {
+            coracle_value::extract(bytes, path, &bounds)
+        }
+        selected => selected,
     };
-    let mut value = decoded.as_ref();
-    for name in path {
-        value = value.and_then(|value| match value {
-            Value::Array(_) => name.parse().ok().and_then(|index| value.index(index)),
-            _ => value.get(name),
-        });
-        if value.is_none() {
-            return Err(name.clone());
-        }
-    }
-    value.cloned().ok_or_else(String::new)
-}
-
-fn encode(value: &Value, form: schema::Form) -> Outcome {
-    if *value == Value::Undefined {
-        return Outcome::Value(Bytes::UNDEFINED);
-    }
-    match form {
-        schema::Form::Cbor => Outcome::Value(Bytes {
-            form: Form::Cbor,
-            bytes: coracle_value::encode(value),
-        }),
-        schema::Form::Json => match coracle_value::to_json(value) {
-            Ok(text) => Outcome::Value(Bytes {
-                form: Form::Json,
-                bytes: text.into_bytes(),
-            }),
-            Err(error) => type_error(error.to_string()),
-        },
+    match selected.map_err(unreadable)? {
+        Selected::Item(item) => Ok(item),
+        Selected::Missing { index } => Err(not_implemented(&path[index])),
+        Selected::Entangled => Err(range_error(format!(
+            "results with shared objects above {} KiB can't be read by path; this one has {} bytes.",
+            ENTANGLED_BYTES_MAX >> 10,
+            bytes.len()
+        ))),
     }
 }
 
-fn not_implemented(name: &str) -> Outcome {
+/// The JSON text of what `path` leads to in JSON text.
+fn cut_json(text: &[u8], path: &[String]) -> Result<String, Box<Thrown>> {
+    let root = tree_of_json(text, "be read by path")?;
+    let part = root
+        .find(path)
+        .map_err(|index| not_implemented(&path[index]))?;
+    coracle_value::to_json(part).map_err(unreadable)
+}
+
+fn json_of_cbor(bytes: &[u8]) -> Result<String, Box<Thrown>> {
+    check_tree("values", bytes, "be given as JSON")?;
+    let value = coracle_value::decode(bytes, &Bounds::default()).map_err(unreadable)?;
+    coracle_value::to_json(&value).map_err(|error| type_error(error.to_string()))
+}
+
+/// The value that JSON text of a guest's is; the text is UTF-8 by its word only, which is not trusted.
+fn tree_of_json(text: &[u8], use_of_it: &str) -> Result<Value, Box<Thrown>> {
+    check_tree("JSON results", text, use_of_it)?;
+    coracle_value::from_json(&String::from_utf8_lossy(text), &Bounds::default()).map_err(unreadable)
+}
+
+fn check_tree(what: &str, bytes: &[u8], use_of_it: &str) -> Result<(), Box<Thrown>> {
+    if bytes.len() > TREE_BYTES_MAX {
+        return Err(range_error(format!(
+            "{what} above {} MiB can't {use_of_it}; this one has {} bytes.",
+            TREE_BYTES_MAX >> 20,
+            bytes.len()
+        )));
+    }
+    Ok(())
+}
+
+fn not_implemented(name: &str) -> Box<Thrown> {
     type_error(format!(
         "The RPC receiver does not implement the method \"{name}\"."
     ))
 }
 
-fn type_error(message: String) -> Outcome {
-    Outcome::Threw(Box::new(Thrown {
-        name: "TypeError".into(),
+/// The result is larger or deeper than values may be, or its bytes are none, which no sound guest makes.
+fn unreadable(error: impl Display) -> Box<Thrown> {
+    range_error(format!("the result can't be read: {error}."))
+}
+
+fn type_error(message: String) -> Box<Thrown> {
+    thrown("TypeError", message)
+}
+
+fn range_error(message: String) -> Box<Thrown> {
+    thrown("RangeError", message)
+}
+
+fn thrown(name: &str, message: String) -> Box<Thrown> {
+    Box::new(Thrown {
+        name: name.into(),
         message,
         ..Thrown::default()
-    }))
+    })
 }
 
 impl target::Server for ResultServer {
@@ -169,4 +241,157 @@ fn answer(
     };
     results.set_pipeline(capnp_rpc::new_client(pipeline));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
+    use super::*;
+
+    fn cbor(value: &Value) -> Bytes {
+        Bytes {
+            form: Form::Cbor,
+            bytes: coracle_value::encode(value),
+        }
+    }
+
+    fn json(text: &str) -> Bytes {
+        Bytes {
+            form: Form::Json,
+            bytes: text.into(),
+        }
+    }
+
+    fn read(result: &Bytes, path: &[&str], form: schema::Form) -> Result<Bytes, String> {
+        let path: Vec<String> = path.iter().copied().map(String::from).collect();
+        Found::at(result, &path)
+            .and_then(|found| found.into_form(form))
+            .map_err(|thrown| format!("{}: {}", thrown.name, thrown.message))
+    }
+
+    fn ship() -> Value {
+        Value::object([
+            ("crew", Value::array(["Ann", "Bo"])),
+            ("sail", Value::Undefined),
+            ("cargo", Value::Array(vec![Value::Hole])),
+        ])
+    }
+
+    #[test]
+    fn a_member_is_read_from_either_form_in_either_form() {
+        let text = "{\"crew\":[\"Ann\",\"Bo\"]}";
+        for result in [cbor(&ship()), json(text)] {
+            for (path, value, text) in [
+                (
+                    &["crew"][..],
+                    Value::array(["Ann", "Bo"]),
+                    "[\"Ann\",\"Bo\"]",
+                ),
+                (&["crew", "1"], Value::from("Bo"), "\"Bo\""),
+            ] {
+                assert_eq!(read(&result, path, schema::Form::Cbor), Ok(cbor(&value)));
+                assert_eq!(read(&result, path, schema::Form::Json), Ok(json(text)));
+            }
+        }
+        assert_eq!(read(&json(text), &[], schema::Form::Json), Ok(json(text)));
+        assert_eq!(
+            read(&cbor(&ship()), &[], schema::Form::Cbor),
+            Ok(cbor(&ship()))
+        );
+    }
+
+    #[test]
+    fn undefined_and_holes_are_undefined_in_either_form() {
+        for form in [schema::Form::Cbor, schema::Form::Json] {
+            for path in [&["sail"][..], &["cargo", "0"]] {
+                assert_eq!(read(&cbor(&ship()), path, form), Ok(Bytes::UNDEFINED));
+            }
+            assert_eq!(read(&Bytes::UNDEFINED, &[], form), Ok(Bytes::UNDEFINED));
+            assert_eq!(
+                read(&cbor(&Value::Undefined), &[], form),
+                Ok(Bytes::UNDEFINED)
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_that_leads_nowhere_is_a_method_that_there_is_not() {
+        let expected = Err(String::from(
+            "TypeError: The RPC receiver does not implement the method \"mast\".",
+        ));
+        for result in [cbor(&ship()), json("{\"crew\":[]}"), Bytes::UNDEFINED] {
+            let path = &["mast", "height"];
+            assert_eq!(read(&result, path, schema::Form::Cbor), expected);
+        }
+    }
+
+    /// Two references to one object, and as many bytes besides.
+    fn entangled(bytes: usize) -> Value {
+        Value::object([
+            ("filling", Value::uint8_array(vec![0; bytes])),
+            ("a", Value::Shared(Box::new(Value::object([("x", 1)])))),
+            ("b", Value::Reference(0)),
+        ])
+    }
+
+    #[test]
+    fn shared_objects_are_followed_in_small_results_and_refused_in_large_ones() {
+        let small = cbor(&entangled(60_000));
+        let x = cbor(&Value::from(1));
+        assert_eq!(read(&small, &["b", "x"], schema::Form::Cbor), Ok(x.clone()));
+        let object = json("{\"x\":1}");
+        assert_eq!(read(&small, &["b"], schema::Form::Json), Ok(object));
+
+        let large = cbor(&entangled(70_000));
+        let refused = format!(
+            "RangeError: results with shared objects above 64 KiB can't be read by path; this one has {} bytes.",
+            large.bytes.len()
+        );
+        assert_eq!(read(&large, &["b", "x"], schema::Form::Cbor), Err(refused));
+        // What refers to nothing is read all the same.
+        assert_eq!(read(&large, &["a", "x"], schema::Form::Cbor), Ok(x));
+    }
+
+    #[test]
+    fn trees_are_built_of_little_only() {
+        let text = "x".repeat(TREE_BYTES_MAX);
+        let large = cbor(&Value::object([("text", text.as_str())]));
+        let item = cbor(&Value::from(text.as_str()));
+        let refused = |message: &str| Err(format!("RangeError: {message}"));
+        assert_eq!(read(&large, &["text"], schema::Form::Cbor), Ok(item));
+        assert_eq!(
+            read(&large, &["text"], schema::Form::Json),
+            refused("values above 1 MiB can't be given as JSON; this one has 1048581 bytes.")
+        );
+        let large = json(&format!("[\"{text}\",1]"));
+        assert_eq!(read(&large, &[], schema::Form::Json), Ok(large.clone()));
+        assert_eq!(
+            read(&large, &["1"], schema::Form::Json),
+            refused("JSON results above 1 MiB can't be read by path; this one has 1048582 bytes.")
+        );
+        assert_eq!(
+            read(&large, &[], schema::Form::Cbor),
+            refused("JSON results above 1 MiB can't be given as CBOR; this one has 1048582 bytes.")
+        );
+    }
+
+    #[test]
+    fn a_result_that_is_too_large_or_none_is_refused_for_what_it_is() {
+        let large = Value::uint8_array(vec![0; Bounds::default().bytes_max]);
+        let large = cbor(&Value::object([("bytes", large)]));
+        let message = read(&large, &["bytes"], schema::Form::Cbor).unwrap_err();
+        assert!(
+            message.starts_with("RangeError: the result can't be read: 33554"),
+            "{message}"
+        );
+        let broken = Bytes {
+            form: Form::Cbor,
+            bytes: vec![0xff],
+        };
+        assert_eq!(
+            read(&broken, &["a"], schema::Form::Cbor),
+            Err("RangeError: the result can't be read: unexpected break at byte 0.".into())
+        );
+    }
 }

@@ -41,7 +41,8 @@ impl target::Server for EntrypointServer {
             };
             // The message is not kept while the call runs, but its arguments are.
             drop(params);
-            let _held = this.connected.hold(args.bytes.len() as u64)?;
+            let held_bytes = args.bytes.len() as u64 + convert::path_bytes(&path);
+            let _held = this.connected.hold(held_bytes)?;
             let report = this
                 .entrypoint
                 .call(path, args, form)
@@ -67,7 +68,7 @@ impl target::Server for EntrypointServer {
                 )
             };
             drop(params);
-            this.connected.check()?;
+            let _held = this.connected.hold(convert::path_bytes(&path))?;
             let report = this.entrypoint.get(path, form).await.map_err(refused)?;
             result_target::answer_report(&this.connected, *report, results.get())
         })

@@ -14,7 +14,7 @@ pub(super) const PHASES: [&str; 2] = ["load", "run"];
 pub(super) const DIRECTIONS: [&str; 2] = ["in", "out"];
 
 /// Why a connection was turned away.
-pub(super) const CONNECTION_REFUSALS: [&str; 3] = ["connections_max", "draining", OTHER];
+pub(super) const CONNECTION_REFUSALS: [&str; 2] = ["connections_max", OTHER];
 
 /// Why a call was refused: the words for `coracle_loader::Refusal` and `coracle_transport::Full`.
 pub(super) const REFUSALS: [&str; 9] = [

@@ -156,7 +156,7 @@ fn every_refusal_has_its_reason() {
         metrics.refused(full.as_str());
     }
     for reason in REFUSALS.into_iter().filter(|reason| *reason != OTHER) {
-        let series = format!("coracle_calls_refused_total{{reason=\"{reason}\"}}");
+        let series = format!("coracle_requests_refused_total{{reason=\"{reason}\"}}");
         assert_eq!(value(&metrics, &series), 1.0, "{series}");
     }
     assert_eq!(
@@ -197,7 +197,10 @@ fn words_that_are_not_listed_add_no_series() {
     metrics.connection_refused("10.0.0.1");
     assert_eq!(series_names(&metrics), before);
     assert_eq!(
-        value(&metrics, r#"coracle_calls_refused_total{reason="other"}"#),
+        value(
+            &metrics,
+            r#"coracle_requests_refused_total{reason="other"}"#
+        ),
         1.0
     );
     assert_eq!(

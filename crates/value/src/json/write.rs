@@ -265,7 +265,8 @@ impl<'v> Writer<'v> {
     }
 
     fn referred(&mut self, index: u32) -> Result<&'v Value, JsonError> {
-        let shared = self.shared.get_or_insert_with(|| shared_objects(self.root));
+        let root = self.root;
+        let shared = self.shared.get_or_insert_with(|| root.shared_objects());
         shared
             .get(index as usize)
             .copied()
@@ -353,32 +354,4 @@ fn element_number(kind: TypedArrayKind, element: &[u8]) -> Option<f64> {
         TypedArrayKind::Float64 => Some(f64::from_bits(bits)),
         TypedArrayKind::BigUint64 | TypedArrayKind::BigInt64 => None,
     }
-}
-
-/// The shared objects of a tree, in the order of encoding.
-fn shared_objects(root: &Value) -> Vec<&Value> {
-    let mut found = Vec::new();
-    let mut pending = vec![root];
-    while let Some(value) = pending.pop() {
-        match value {
-            Value::Shared(inner) => {
-                found.push(&**inner);
-                pending.push(inner);
-            }
-            Value::Array(elements) | Value::Set(elements) => pending.extend(elements.iter().rev()),
-            Value::Object(properties) => {
-                pending.extend(properties.iter().rev().map(|(_, value)| value))
-            }
-            Value::Map(entries) => {
-                pending.extend(entries.iter().rev().flat_map(|(key, value)| [value, key]))
-            }
-            Value::Error(error) => {
-                pending.extend(error.props.iter().rev().map(|(_, value)| value));
-                pending.extend(&error.errors);
-                pending.extend(&error.cause);
-            }
-            _ => {}
-        }
-    }
-    found
 }

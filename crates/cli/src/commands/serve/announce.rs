@@ -1,12 +1,8 @@
 //! What a server says of itself when it has started.
 
-use crate::{
-    commands::version::VERSION,
-    logging::LogFormat,
-    terminal,
-    text::{grouped, milliseconds},
-};
+use crate::{commands::version::VERSION, logging::LogFormat, terminal, text::milliseconds};
 use coracle_client::Address;
+use coracle_loader::limits::grouped;
 use std::{net::SocketAddr, time::Duration};
 
 pub(super) struct Announcement<'a> {

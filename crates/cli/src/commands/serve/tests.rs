@@ -49,7 +49,7 @@ fn flags_take_the_place_of_defaults() {
         "--listen=[::1]:2",
         "--admin=127.0.0.1:3",
         "--isolates-max=5",
-        "--memory-max-bytes=1000000",
+        "--pool-memory-bytes-max=1000000",
         "--isolate-threads=6",
         "--calls-queued-max=7",
         "--drain-delay-ms=0",

@@ -150,6 +150,7 @@ impl Model {
             Event::IsolateEnded { isolate } => {
                 self.isolates.remove(&isolate);
             }
+            Event::MemoryShort => {}
             Event::DrainStarted | Event::DrainDeadline => self.draining = true,
         }
         None

@@ -170,6 +170,7 @@ impl Simulation {
             97 => Some(Event::IsolateEnded {
                 isolate: random.pick(model.isolates.keys().copied())?,
             }),
+            98 if random.chance(30) => Some(Event::MemoryShort),
             _ => self.stale_event(),
         }
     }

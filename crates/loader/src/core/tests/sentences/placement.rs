@@ -37,6 +37,25 @@ fn two_workers_never_share_an_isolate() {
 }
 
 #[test]
+fn where_memory_is_short_the_isolate_that_has_been_idle_for_longest_goes() {
+    let mut loader = Loader::with_isolates(3);
+    let session = loader.open();
+    let (one, two) = (loader.load(session), loader.load(session));
+    let (call_one, isolate_one) = loader.call_cold(one);
+    assert_eq!(loader.tell(Event::MemoryShort), []);
+    let (call_two, _) = loader.call_cold(two);
+    loader.finish(call_one);
+    loader.finish(call_two);
+    assert_eq!(
+        loader.tell(Event::MemoryShort),
+        [Effect::EndIsolate {
+            isolate: isolate_one,
+            cause: EndCause::Evicted
+        }]
+    );
+}
+
+#[test]
 fn a_full_house_evicts_the_isolate_that_has_been_idle_for_longest() {
     let mut loader = Loader::with_isolates(2);
     let session = loader.open();
