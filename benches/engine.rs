@@ -279,6 +279,7 @@ fn spec(source: &str) -> WorkerSpec {
         env: abi::Encoded {
             form: Form::Undefined,
             bytes: [][..].into(),
+            externals: Vec::new(),
         },
         value_depth_max: 512,
     };
@@ -294,11 +295,13 @@ fn call(argument: &Value) -> Box<Call> {
     Box::new(Call {
         invocation: 0,
         entrypoint: "default".into(),
+        export: None,
         path: vec!["run".into()],
         access: CallAccess::Call,
         args: Bytes {
             form: Form::Json,
             bytes: json!([argument]).to_string().into_bytes(),
+            externals: Vec::new(),
         },
         props: Arc::new(Bytes::UNDEFINED),
         result_form: Form::Json,

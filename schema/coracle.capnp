@@ -210,14 +210,16 @@ struct Value {
 }
 
 struct External {
-  # Something that can't be copied: capabilities, streams, requests, responses.
+  # Something that is passed by reference. Each entry is a reference of its own, and is let go of by itself. At most 10,000
+  # in one value. (Streams, requests and responses will be kinds of their own.)
 
   union {
     invalid @0 :Void;
     # The default, so that a forgotten external is an error.
 
     target @1 :Target;
-    # Not accepted by this version of the server.
+    # A function (called with an empty path), an object with methods, or an entrypoint. What the receiver gives back to
+    # whom it came from is known there and called directly.
   }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Each file may use what the files before it define.
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "primordials.js",
     "stacks.js",
     "inspect.js",
@@ -17,6 +17,7 @@ const FILES: [&str; 13] = [
     "timers.js",
     "web.js",
     "promises.js",
+    "stubs.js",
     "workers.js",
     "commonjs.js",
     "values.js",

@@ -26,6 +26,9 @@ pub mod export {
     pub const INVOKE: &str = "invoke";
     /// `(operation: u64, pointer, length, now_ms: f64)`: settles a host operation and runs what is ready.
     pub const SETTLE: &str = "settle";
+    /// `(pointer, length, now_ms: f64)`: takes a [`Release`](super::Release), drops what nobody outside holds any more
+    /// and runs what is ready.
+    pub const RELEASE: &str = "release";
     /// `()`: collects garbage.
     pub const COLLECT: &str = "collect";
     /// `(seed: u64)`: reseeds `Math.random`.
@@ -42,6 +45,37 @@ pub mod operation {
     pub const CANCEL: u32 = 2;
     /// A subrequest. Argument: the URL. Settled with the reason for which it was refused, in UTF-8.
     pub const FETCH: u32 = 3;
+    /// A subrequest: a call of something outside. Argument: a [`Call`](super::Call). Settled with an
+    /// [`Answer`](super::Answer).
+    pub const CALL: u32 = 4;
+    /// Argument: the id of an import as little-endian u64. The guest lets go of it; answers 0 at once.
+    pub const RELEASE: u32 = 5;
+}
+
+/// Entries that one table of externals may have.
+pub const EXTERNALS_MAX: usize = 10_000;
+
+/// An entry of a table of externals: something that is passed by reference.
+///
+/// Every entry is a reference of its own: an id is given out once, and let go of once, by whoever it was given to.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum External {
+    /// The guest's own object. From the guest: an id that it gives out with this. To the guest: one that comes home.
+    #[n(0)]
+    Export(#[n(0)] u64),
+    /// Something outside. To the guest: an id that it is given with this. From the guest: one that it holds.
+    #[n(1)]
+    Import(#[n(0)] u64),
+    /// From the guest only: an entrypoint of its own worker.
+    #[n(2)]
+    Loopback {
+        /// The export of the main module.
+        #[n(0)]
+        entrypoint: String,
+        /// Its props in CBOR, without externals; empty for none.
+        #[cbor(n(1), with = "minicbor::bytes")]
+        props: Vec<u8>,
+    },
 }
 
 /// Timers that one isolate may have pending.
@@ -63,7 +97,7 @@ pub enum Form {
 }
 
 /// An encoded value that borrows its bytes.
-#[derive(Clone, Copy, Debug, Encode, Decode)]
+#[derive(Clone, Debug, Encode, Decode)]
 #[cbor(array)]
 pub struct Encoded<'a> {
     /// What the bytes are.
@@ -72,6 +106,9 @@ pub struct Encoded<'a> {
     /// The bytes; empty for `undefined`.
     #[b(1)]
     pub bytes: &'a ByteSlice,
+    /// What the bytes refer to by index.
+    #[n(2)]
+    pub externals: Vec<External>,
 }
 
 /// What a module's body is.
@@ -175,6 +212,69 @@ pub struct Invoke<'a> {
     /// what waits for them no longer. Each is named once, in any later call.
     #[n(9)]
     pub forgotten: Vec<u64>,
+    /// An object that the guest has given out, to be called in the entrypoint's place.
+    #[n(10)]
+    pub export: Option<u64>,
+}
+
+/// A call of something outside.
+#[derive(Clone, Debug, Encode, Decode)]
+#[cbor(array)]
+pub struct Call<'a> {
+    /// What is called: an import that the guest holds.
+    #[n(0)]
+    pub import: u64,
+    /// Property names from there to the callee.
+    #[b(1)]
+    pub path: Vec<&'a str>,
+    /// Call or get.
+    #[n(2)]
+    pub access: Access,
+    /// An array, or undefined for no arguments.
+    #[b(3)]
+    pub args: Encoded<'a>,
+}
+
+/// What a [`Call`] came to.
+#[derive(Clone, Debug, Encode, Decode)]
+pub enum Answer<'a> {
+    /// It returned.
+    #[n(0)]
+    Value(#[b(0)] Encoded<'a>),
+    /// It threw.
+    #[n(1)]
+    Threw(#[n(0)] Thrown),
+    /// It was stopped. What a child's verdict is for its parent: an error with these.
+    #[n(2)]
+    Verdict {
+        /// The verdict's kind, as docs/limits.md spells it.
+        #[b(0)]
+        kind: &'a str,
+        /// The limit's name, or empty.
+        #[b(1)]
+        limit_name: &'a str,
+        /// In the unit of the limit's name.
+        #[n(2)]
+        used: u64,
+        /// In the unit of the limit's name.
+        #[n(3)]
+        limit: u64,
+        /// A sentence.
+        #[b(4)]
+        message: &'a str,
+    },
+    /// It could not be made, or nobody answers any more.
+    #[n(3)]
+    Failed(#[b(0)] &'a str),
+}
+
+/// Objects that the guest has given out and that nobody outside holds any more.
+#[derive(Clone, Debug, Encode, Decode)]
+#[cbor(array)]
+pub struct Release {
+    /// The ids that they were given out with.
+    #[n(0)]
+    pub exports: Vec<u64>,
 }
 
 /// How a load or an invocation ended: the `kind` argument of the `finish` import. Loads finish invocation 0.
@@ -193,6 +293,8 @@ pub mod finish {
     pub const RESULT_TOO_LARGE: u32 = 4;
     /// A value was nested deeper than allowed. No bytes: one that was passed in, and no code ran; one byte: the result.
     pub const VALUE_TOO_DEEP: u32 = 5;
+    /// The bytes are an [`Encoded`](super::Encoded) with externals.
+    pub const WITH_EXTERNALS: u32 = 6;
 }
 
 /// What the JavaScript threw.

@@ -114,6 +114,7 @@ mod tests {
 
     fn outcome_text(outcome: Outcome) -> String {
         let answer = Answer {
+            externals: Vec::new(),
             outcome,
             usage: Usage::default(),
             logs: Vec::new(),

@@ -1,6 +1,6 @@
 //! What a call comes back with.
 
-use crate::{Error, Value};
+use crate::{Error, Payload, Stub, Value};
 use std::fmt;
 
 /// A call's outcome, with its console output and what it cost.
@@ -8,6 +8,8 @@ use std::fmt;
 pub struct Answer {
     /// How it ended.
     pub outcome: Outcome,
+    /// What its value refers to.
+    pub externals: Vec<Stub>,
     /// What it cost.
     pub usage: Usage,
     /// What it wrote to the console, also when it failed.
@@ -17,6 +19,18 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The value with what it refers to, or what kept it from being one as an error.
+    ///
+    /// # Errors
+    /// As for [`Answer::value`].
+    pub fn payload(mut self) -> Result<Payload, Error> {
+        let externals = std::mem::take(&mut self.externals);
+        Ok(Payload {
+            value: self.value()?,
+            externals,
+        })
+    }
+
     /// The value, or what kept it from being one as an error.
     ///
     /// # Errors
@@ -60,6 +74,18 @@ pub struct Thrown {
     pub value: Value,
     /// Thrown while the modules were evaluated: the method was not called.
     pub during_load: bool,
+}
+
+impl Thrown {
+    /// What an object of this process throws.
+    #[must_use]
+    pub fn new(name: &str, message: &str) -> Self {
+        Self {
+            name: name.into(),
+            message: message.into(),
+            ..Self::default()
+        }
+    }
 }
 
 impl fmt::Display for Thrown {

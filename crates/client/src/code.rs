@@ -1,6 +1,6 @@
 //! What a worker is made of.
 
-use crate::{LimitUnknown, Value};
+use crate::{LimitUnknown, Payload, Stub, Value};
 
 /// A worker's modules, bindings, outbound rule and limits.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct WorkerCode {
     pub modules: Vec<(String, ModuleBody)>,
     /// An object with the bindings, or undefined.
     pub env: Value,
+    /// What `env` refers to.
+    pub env_externals: Vec<Stub>,
     /// Whether outbound requests are blocked whatever the session's policy says (`globalOutbound: null`).
     pub outbound_none: bool,
     /// What it asks for.
@@ -46,6 +48,14 @@ impl WorkerCode {
         }
     }
 
+    /// Sets the bindings, with functions and stubs among them.
+    #[must_use]
+    pub fn env(mut self, env: impl Into<Payload>) -> Self {
+        let Payload { value, externals } = env.into();
+        (self.env, self.env_externals) = (value, externals);
+        self
+    }
+
     /// Adds a module.
     #[must_use]
     pub fn module(mut self, name: impl Into<String>, body: ModuleBody) -> Self {
@@ -57,13 +67,6 @@ impl WorkerCode {
     #[must_use]
     pub fn es_module(self, name: impl Into<String>, source: impl Into<String>) -> Self {
         self.module(name, ModuleBody::EsModule(source.into()))
-    }
-
-    /// Sets the bindings.
-    #[must_use]
-    pub fn env(mut self, env: Value) -> Self {
-        self.env = env;
-        self
     }
 
     /// Sets the limits.
@@ -128,6 +131,8 @@ limits! {
 /// How an entrypoint is to be had.
 #[derive(Clone, Debug, Default)]
 pub struct EntrypointOptions {
+    /// What `props` refers to.
+    pub props_externals: Vec<Stub>,
     /// `ctx.props`: an object, or undefined.
     pub props: Value,
     /// Lower limits for calls through this entrypoint.

@@ -1,6 +1,9 @@
 //! A connection's thread. Cap'n Proto objects can't leave it, so it runs what handles ask for, and sends plain data back.
 
-use crate::{Address, Error};
+use crate::{
+    Address, Error,
+    stubs::{Stub, StubHandle},
+};
 use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side};
 use coracle_schema::{gate, loader, session, target, worker};
 use futures::io::{AsyncRead, AsyncWrite};
@@ -8,7 +11,10 @@ use std::{
     cell::RefCell,
     collections::HashMap,
     rc::Rc,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use tokio::{
     net::{TcpStream, UnixStream},
@@ -30,16 +36,39 @@ pub(crate) struct Held {
     /// Kept so that the login lives as long as the connection.
     _session: session::Client,
     pub(crate) workers: HashMap<u64, worker::Client>,
-    pub(crate) entrypoints: HashMap<u64, target::Client>,
+    /// Entrypoints, stubs that came with values, and objects of this process.
+    pub(crate) targets: HashMap<u64, target::Client>,
+    /// For the stubs that come with values. Weak, because the thread ends with the last handle outside of it.
+    jobs: mpsc::WeakUnboundedSender<Job>,
+    ids: Arc<AtomicU64>,
+}
+
+impl Held {
+    /// The capability of a stub, if it is one of this connection's.
+    pub(crate) fn target_of(&self, stub: &Stub) -> Option<target::Client> {
+        let jobs = self.jobs.upgrade()?;
+        let is_ours = jobs.same_channel(&stub.0.jobs);
+        is_ours
+            .then(|| self.targets.get(&stub.0.id).cloned())
+            .flatten()
+    }
+
+    /// A stub for a capability that came with a value; none where all handles are gone.
+    pub(crate) fn keep(&mut self, client: target::Client) -> Option<Stub> {
+        let jobs = self.jobs.upgrade()?;
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        self.targets.insert(id, client);
+        Some(Stub(Arc::new(StubHandle { jobs, id })))
+    }
 }
 
 pub(crate) type Shared = Rc<RefCell<Held>>;
-type Job = Box<dyn FnOnce(&Shared) + Send>;
+pub(crate) type Job = Box<dyn FnOnce(&Shared) + Send>;
 
 /// The sending end: shared by all handles of a connection. The thread ends with the last of them.
 pub(crate) struct Connection {
     jobs: mpsc::UnboundedSender<Job>,
-    ids: AtomicU64,
+    ids: Arc<AtomicU64>,
     #[cfg(feature = "embedded")]
     _server: Option<coracle_server::Server>,
 }
@@ -74,10 +103,11 @@ impl Connection {
                     .map_err(failed)?,
             ),
         };
-        let jobs = start(stream, options).await?;
+        let ids = Arc::default();
+        let jobs = start(stream, options, &ids).await?;
         Ok(Self {
             jobs,
-            ids: AtomicU64::new(0),
+            ids,
             #[cfg(feature = "embedded")]
             _server: None,
         })
@@ -87,16 +117,22 @@ impl Connection {
     pub(crate) async fn embedded(config: coracle_server::ServerConfig) -> Result<Self, Error> {
         let server = coracle_server::Server::start(config)
             .map_err(|error| Error::Embedded(error.to_string()))?;
-        let jobs = start(Stream::Memory(server.connect()), ConnectOptions::default()).await?;
+        let ids = Arc::default();
+        let stream = Stream::Memory(server.connect());
+        let jobs = start(stream, ConnectOptions::default(), &ids).await?;
         Ok(Self {
             jobs,
-            ids: AtomicU64::new(0),
+            ids,
             _server: Some(server),
         })
     }
 
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn jobs(&self) -> mpsc::UnboundedSender<Job> {
+        self.jobs.clone()
     }
 
     /// Runs a job on the connection's thread. False where the thread is gone.
@@ -109,8 +145,14 @@ impl Connection {
 async fn start(
     stream: Stream,
     options: ConnectOptions,
+    ids: &Arc<AtomicU64>,
 ) -> Result<mpsc::UnboundedSender<Job>, Error> {
     let (jobs, receiver) = mpsc::unbounded_channel();
+    let queue = Queue {
+        receiver,
+        jobs: jobs.downgrade(),
+        ids: Arc::clone(ids),
+    };
     let (ready, outcome) = oneshot::channel();
     let failed = |cause: std::io::Error| Error::Connect {
         address: "the connection".into(),
@@ -122,7 +164,7 @@ async fn start(
         .map_err(failed)?;
     std::thread::Builder::new()
         .name("coracle-client".into())
-        .spawn(move || LocalSet::new().block_on(&runtime, serve(stream, options, receiver, ready)))
+        .spawn(move || LocalSet::new().block_on(&runtime, serve(stream, options, queue, ready)))
         .map_err(failed)?;
     outcome.await.unwrap_or_else(|_| {
         Err(Error::Disconnected(
@@ -132,10 +174,17 @@ async fn start(
     Ok(jobs)
 }
 
+/// The thread's end of what handles ask for.
+struct Queue {
+    receiver: mpsc::UnboundedReceiver<Job>,
+    jobs: mpsc::WeakUnboundedSender<Job>,
+    ids: Arc<AtomicU64>,
+}
+
 async fn serve(
     stream: Stream,
     options: ConnectOptions,
-    jobs: mpsc::UnboundedReceiver<Job>,
+    jobs: Queue,
     ready: oneshot::Sender<Result<(), Error>>,
 ) {
     let failed = |cause: std::io::Error| Error::Connect {
@@ -159,7 +208,7 @@ async fn serve(
 async fn serve_stream<S>(
     stream: S,
     options: ConnectOptions,
-    mut jobs: mpsc::UnboundedReceiver<Job>,
+    queue: Queue,
     ready: oneshot::Sender<Result<(), Error>>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -193,12 +242,24 @@ async fn serve_stream<S>(
         loader,
         _session: session,
         workers: HashMap::new(),
-        entrypoints: HashMap::new(),
+        targets: HashMap::new(),
+        jobs: queue.jobs,
+        ids: queue.ids,
     }));
-    while let Some(job) = jobs.recv().await {
+    let mut receiver = queue.receiver;
+    while let Some(job) = receiver.recv().await {
         job(&held);
     }
-    // Everything is released before the connection is closed, so that the server sees it go in good order.
+    // Everything is released before the connection is closed, so that the server sees it go in good order. Objects that
+    // are being called hold on to this.
+    let released = {
+        let mut held = held.borrow_mut();
+        (
+            std::mem::take(&mut held.targets),
+            std::mem::take(&mut held.workers),
+        )
+    };
+    drop(released);
     drop(held);
     let _ = disconnector.await;
 }

@@ -1,14 +1,15 @@
 //! Between the schema's structs and the client's types.
 
 use crate::{
-    Error, Value,
+    Error, Payload, Stub, Value,
     answer::{Answer, LogLevel, LogLine, Outcome, Thrown, Usage, Verdict},
     code::{Limits, ModuleBody, WorkerCode},
+    connection::{Held, Shared},
 };
 use coracle_schema::{self as schema, call_results, module, worker_code};
 use coracle_value::Bounds;
 
-pub(crate) fn write_code(code: &WorkerCode, mut builder: worker_code::Builder<'_>) {
+pub(crate) fn write_code(held: &Held, code: &WorkerCode, mut builder: worker_code::Builder<'_>) {
     builder.set_compatibility_date(&code.compatibility_date[..]);
     let mut flags = builder
         .reborrow()
@@ -30,18 +31,93 @@ pub(crate) fn write_code(code: &WorkerCode, mut builder: worker_code::Builder<'_
             ModuleBody::Data(bytes) => builder.set_data(bytes),
         }
     }
-    write_value(&code.env, builder.reborrow().init_env());
+    let env = builder.reborrow().init_env();
+    write_payload(held, &code.env, &code.env_externals, env);
     if code.outbound_none {
         builder.reborrow().init_outbound().set_none(());
     }
     write_limits(&code.limits, builder.init_limits());
 }
 
-pub(crate) fn write_value(value: &Value, mut builder: schema::value::Builder<'_>) {
+/// Writes a value and what it refers to. A stub of another connection's is left out, which the server refuses.
+pub(crate) fn write_payload(
+    held: &Held,
+    value: &Value,
+    externals: &[Stub],
+    mut builder: schema::value::Builder<'_>,
+) {
     match value {
         Value::Undefined => builder.set_undefined(()),
         value => builder.set_cbor(&coracle_value::encode(value)),
     }
+    if externals.is_empty() {
+        return;
+    }
+    let mut list = builder.init_externals(externals.len() as u32);
+    for (index, stub) in externals.iter().enumerate() {
+        let mut external = list.reborrow().get(index as u32);
+        match held.target_of(stub) {
+            Some(client) => external.set_target(client),
+            None => external.set_invalid(()),
+        }
+    }
+}
+
+/// Reads a value and what it refers to.
+pub(crate) fn payload(
+    held: &Shared,
+    reader: schema::value::Reader<'_>,
+) -> Result<Payload, capnp::Error> {
+    read_payload(held, reader).map_err(|error| capnp::Error::failed(error.to_string()))
+}
+
+fn read_payload(held: &Shared, reader: schema::value::Reader<'_>) -> Read<Payload> {
+    let mut externals = Vec::new();
+    for external in reader.get_externals().map_err(malformed)? {
+        let schema::external::Target(target) = external.which().map_err(malformed)? else {
+            return Err(malformed(
+                "an external of a kind that this client does not know",
+            ));
+        };
+        let stub = held.borrow_mut().keep(target.map_err(malformed)?);
+        externals.push(stub.ok_or_else(|| malformed("the connection is closed"))?);
+    }
+    Ok(Payload {
+        value: value(reader, externals.len())?,
+        externals,
+    })
+}
+
+pub(crate) fn path(reader: capnp::text_list::Reader<'_>) -> Result<Vec<String>, capnp::Error> {
+    reader
+        .iter()
+        .map(|name| Ok(name?.to_str()?.to_owned()))
+        .collect()
+}
+
+/// Writes what an object of this process answers.
+pub(crate) fn write_outcome(
+    held: &Shared,
+    outcome: Result<Payload, Thrown>,
+    results: call_results::Builder<'_>,
+) -> Result<(), capnp::Error> {
+    let builder = results.init_outcome();
+    match outcome {
+        Ok(Payload { value, externals }) => {
+            write_payload(&held.borrow(), &value, &externals, builder.init_value());
+        }
+        Err(thrown) => {
+            let mut builder = builder.init_threw();
+            builder.set_name(&thrown.name[..]);
+            builder.set_message(&thrown.message[..]);
+            if thrown.value != Value::Undefined {
+                builder
+                    .init_value()
+                    .set_cbor(&coracle_value::encode(&thrown.value));
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn write_limits(limits: &Limits, mut builder: schema::limits::Builder<'_>) {
@@ -73,9 +149,10 @@ fn text(reader: capnp::Result<capnp::text::Reader<'_>>) -> Read<String> {
         .to_owned())
 }
 
-fn value(reader: schema::value::Reader<'_>) -> Read<Value> {
+fn value(reader: schema::value::Reader<'_>, externals: usize) -> Read<Value> {
     let bounds = Bounds {
         bytes_max: usize::MAX,
+        externals: u32::try_from(externals).unwrap_or(u32::MAX),
         ..Bounds::default()
     };
     match reader.which().map_err(malformed)? {
@@ -90,10 +167,15 @@ fn value(reader: schema::value::Reader<'_>) -> Read<Value> {
     }
 }
 
-pub(crate) fn answer(reader: call_results::Reader<'_>) -> Read<Answer> {
+pub(crate) fn answer(held: &Shared, reader: call_results::Reader<'_>) -> Read<Answer> {
     use schema::call_results::outcome;
+    let mut externals = Vec::new();
     let outcome = match reader.get_outcome().which().map_err(malformed)? {
-        outcome::Value(reader) => Outcome::Value(value(reader.map_err(malformed)?)?),
+        outcome::Value(reader) => {
+            let payload = read_payload(held, reader.map_err(malformed)?)?;
+            externals = payload.externals;
+            Outcome::Value(payload.value)
+        }
         outcome::Threw(reader) => Outcome::Threw(Box::new(thrown(reader.map_err(malformed)?)?)),
         outcome::Verdict(reader) => {
             Outcome::Verdict(Box::new(verdict(reader.map_err(malformed)?)?))
@@ -107,6 +189,7 @@ pub(crate) fn answer(reader: call_results::Reader<'_>) -> Read<Answer> {
         .collect::<Read<_>>()?;
     Ok(Answer {
         outcome,
+        externals,
         usage: usage(reader.get_usage().map_err(malformed)?),
         logs,
         log_bytes_dropped: reader.get_log_bytes_dropped(),
@@ -121,7 +204,7 @@ fn thrown(reader: schema::thrown::Reader<'_>) -> Read<Thrown> {
         module: text(reader.get_module())?,
         line: reader.get_line(),
         column: reader.get_column(),
-        value: value(reader.get_value().map_err(malformed)?)?,
+        value: value(reader.get_value().map_err(malformed)?, 0)?,
         during_load: reader.get_during_load(),
     })
 }

@@ -1,16 +1,17 @@
 //! What users hold: the connection, workers, entrypoints.
 
 use crate::{
-    Address, Error, Value,
-    answer::Answer,
+    Address, Error,
+    answer::{Answer, Thrown},
     code::{EntrypointOptions, WorkerCode},
-    connection::{ConnectOptions, Connection, Shared},
+    connection::{ConnectOptions, Connection, Job, Shared},
     convert,
+    stubs::{self, Payload, Stub, StubHandle, Target},
 };
 use capnp::capability::Promise;
 use coracle_schema::{call_results, target};
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// A connection to a server, logged in: what Workers call the loader.
 #[derive(Clone)]
@@ -45,7 +46,7 @@ impl Coracle {
         self.0.run(move |held| {
             let mut held = held.borrow_mut();
             let mut request = held.loader.load_request();
-            convert::write_code(&code, request.get().init_code());
+            convert::write_code(&held, &code, request.get().init_code());
             let worker = request.send().pipeline.get_worker();
             held.workers.insert(id, worker);
         });
@@ -53,6 +54,34 @@ impl Coracle {
             connection: Arc::clone(&self.0),
             id,
         }))
+    }
+
+    /// Puts an object of this process up for being called by workers: pass the stub in arguments, `env` or props.
+    #[must_use]
+    pub fn serve(&self, target: impl Target) -> Stub {
+        self.0.serve(Arc::new(target))
+    }
+
+    /// As [`Coracle::serve`], for a function: what workers call as `tool(…)`.
+    ///
+    /// ```no_run
+    /// # use coracle_client::{args, Coracle, Payload, Thrown, Value};
+    /// # fn example(coracle: &Coracle) {
+    /// let double = coracle.function(|args: Payload| async move {
+    ///     match args.value.index(0).and_then(Value::as_f64) {
+    ///         Some(number) => Ok(Payload::from(Value::from(2.0 * number))),
+    ///         None => Err(Thrown::new("TypeError", "double() takes a number")),
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn function<F, R>(&self, function: F) -> Stub
+    where
+        F: Fn(Payload) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Payload, Thrown>> + Send + 'static,
+    {
+        self.0.serve(stubs::function(function))
     }
 }
 
@@ -86,21 +115,23 @@ impl Worker {
         let (worker, id, name) = (self.0.id, self.0.connection.next_id(), name.to_owned());
         self.0.connection.run(move |held| {
             let mut held = held.borrow_mut();
-            let Some(worker) = held.workers.get(&worker) else {
+            let Some(worker) = held.workers.get(&worker).cloned() else {
                 return;
             };
             let mut request = worker.get_entrypoint_request();
             let mut params = request.get();
             params.set_name(&name[..]);
-            convert::write_value(&options.props, params.reborrow().init_props());
+            let props = params.reborrow().init_props();
+            convert::write_payload(&held, &options.props, &options.props_externals, props);
             convert::write_limits(&options.limits, params.init_limits());
             let entrypoint = request.send().pipeline.get_entrypoint();
-            held.entrypoints.insert(id, entrypoint);
+            held.targets.insert(id, entrypoint);
         });
-        Entrypoint(Arc::new(EntrypointHandle {
-            worker: self.clone(),
-            id,
-        }))
+        let jobs = self.0.connection.jobs();
+        Entrypoint {
+            stub: Stub(Arc::new(StubHandle { jobs, id })),
+            _worker: self.clone(),
+        }
     }
 
     /// Evaluates the modules, if that has not happened yet.
@@ -109,11 +140,10 @@ impl Worker {
     /// As for calls.
     pub async fn ready(&self) -> Result<Answer, Error> {
         let id = self.0.id;
-        ask(&self.0.connection, move |held| {
+        ask(&self.0.connection.jobs(), move |held| {
             let worker = held.borrow().workers.get(&id).cloned();
-            worker
-                .map(|worker| worker.ready_request().send().promise)
-                .map(reader_of_ready)
+            let promise = worker.map(|worker| worker.ready_request().send().promise);
+            promise.map(|promise| reader_of_ready(Shared::clone(held), promise))
         })
         .await
     }
@@ -121,41 +151,19 @@ impl Worker {
 
 /// An entrypoint: what is called.
 #[derive(Clone)]
-pub struct Entrypoint(Arc<EntrypointHandle>);
-
-struct EntrypointHandle {
-    worker: Worker,
-    id: u64,
-}
-
-impl Drop for EntrypointHandle {
-    fn drop(&mut self) {
-        let id = self.id;
-        self.worker
-            .0
-            .connection
-            .run(move |held| drop(held.borrow_mut().entrypoints.remove(&id)));
-    }
+pub struct Entrypoint {
+    stub: Stub,
+    _worker: Worker,
 }
 
 impl Entrypoint {
-    /// Calls a method; `a.b` calls method `b` of property `a`. Dropping the future cancels the call.
+    /// Calls a method; `a.b` calls method `b` of property `a`. Dropping the future cancels the call. Arguments are a list of
+    /// values (see [`args!`](crate::args)), or a [`Payload`] of an array where there are functions or stubs among them.
     ///
     /// # Errors
     /// What keeps the server from taking the call on. What the worker throws and what a limit stops are answers.
-    pub async fn call(&self, method: &str, args: Vec<Value>) -> Result<Answer, Error> {
-        let (id, path) = (self.0.id, split(method));
-        let args = Value::Array(args);
-        ask(&self.0.worker.0.connection, move |held| {
-            let entrypoint = held.borrow().entrypoints.get(&id).cloned();
-            entrypoint.map(|entrypoint| {
-                let mut request = entrypoint.call_request();
-                write_path(&path, |length| request.get().init_path(length));
-                convert::write_value(&args, request.get().init_args());
-                reader_of_call(request.send().promise)
-            })
-        })
-        .await
+    pub async fn call(&self, method: &str, args: impl Into<Payload>) -> Result<Answer, Error> {
+        self.stub.call(method, args).await
     }
 
     /// Reads a property; `a.b` reads `b` of `a`.
@@ -163,17 +171,51 @@ impl Entrypoint {
     /// # Errors
     /// As for calls.
     pub async fn get(&self, property: &str) -> Result<Answer, Error> {
-        let (id, path) = (self.0.id, split(property));
-        ask(&self.0.worker.0.connection, move |held| {
-            let entrypoint = held.borrow().entrypoints.get(&id).cloned();
-            entrypoint.map(|entrypoint| {
-                let mut request = entrypoint.get_request();
-                write_path(&path, |length| request.get().init_path(length));
-                reader_of_get(request.send().promise)
-            })
-        })
-        .await
+        self.stub.get(property).await
     }
+
+    /// The entrypoint as a stub, to be passed to another worker.
+    #[must_use]
+    pub fn stub(&self) -> &Stub {
+        &self.stub
+    }
+}
+
+pub(crate) async fn call(
+    jobs: &mpsc::UnboundedSender<Job>,
+    id: u64,
+    method: &str,
+    args: Payload,
+) -> Result<Answer, Error> {
+    let path = split(method);
+    ask(jobs, move |held| {
+        let target = held.borrow().targets.get(&id).cloned();
+        target.map(|target| {
+            let mut request = target.call_request();
+            write_path(&path, |length| request.get().init_path(length));
+            let (value, externals) = (&args.value, &args.externals);
+            convert::write_payload(&held.borrow(), value, externals, request.get().init_args());
+            reader_of_call(Shared::clone(held), request.send().promise)
+        })
+    })
+    .await
+}
+
+pub(crate) async fn get(
+    jobs: &mpsc::UnboundedSender<Job>,
+    id: u64,
+    property: &str,
+) -> Result<Answer, Error> {
+    let path = split(property);
+    ask(jobs, move |held| {
+        let target = held.borrow().targets.get(&id).cloned();
+        target.map(|target| {
+            let mut request = target.get_request();
+            write_path(&path, |length| request.get().init_path(length));
+            reader_of_get(Shared::clone(held), request.send().promise)
+        })
+    })
+    .await
 }
 
 fn split(path: &str) -> Vec<String> {
@@ -196,11 +238,14 @@ type Results = Promise<Result<Answer, Error>, capnp::Error>;
 
 macro_rules! reader {
     ($($name:ident: $results:path,)*) => {
-        $(fn $name(promise: Promise<capnp::capability::Response<$results>, capnp::Error>) -> Results {
+        $(fn $name(
+            held: Shared,
+            promise: Promise<capnp::capability::Response<$results>, capnp::Error>,
+        ) -> Results {
             Promise::from_future(async move {
                 let response = promise.await?;
                 let results: call_results::Reader<'_> = response.get()?;
-                Ok(convert::answer(results))
+                Ok(convert::answer(&held, results))
             })
         })*
     };
@@ -214,11 +259,11 @@ reader! {
 
 /// Sends a request on the connection's thread and waits for its answer. Dropping the future drops the request.
 async fn ask(
-    connection: &Connection,
+    jobs: &mpsc::UnboundedSender<Job>,
     request: impl FnOnce(&Shared) -> Option<Results> + Send + 'static,
 ) -> Result<Answer, Error> {
     let (mut sender, receiver) = oneshot::channel();
-    let sent = connection.run(move |held| {
+    let sent = jobs.send(Box::new(move |held: &Shared| {
         let results = request(held);
         tokio::task::spawn_local(async move {
             let outcome = match results {
@@ -232,8 +277,8 @@ async fn ask(
             };
             let _ = sender.send(outcome);
         });
-    });
-    if !sent {
+    }));
+    if sent.is_err() {
         return Err(Error::Disconnected("the connection is closed".into()));
     }
     receiver

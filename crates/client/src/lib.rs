@@ -30,6 +30,7 @@ mod connection;
 mod convert;
 mod error;
 mod handles;
+mod stubs;
 
 pub use crate::{
     answer::{Answer, LogLevel, LogLine, Outcome, Thrown, Usage, Verdict},
@@ -37,6 +38,7 @@ pub use crate::{
     connection::ConnectOptions,
     error::{Error, LimitUnknown},
     handles::{Coracle, Entrypoint, Worker},
+    stubs::{Payload, Stub, Target},
 };
 pub use coracle_schema::{Address, AddressError};
 pub use coracle_value::Value;

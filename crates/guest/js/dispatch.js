@@ -85,6 +85,7 @@ const contextMethods = {
 function makeContext(props) {
   return {
     props: props ?? {},
+    exports: ownExports,
     waitUntil: contextMethods.waitUntil,
     passThroughOnException: contextMethods.passThroughOnException,
   };
@@ -116,24 +117,59 @@ function visible(value, name) {
   return value[name];
 }
 
-// `reply` is [invocation, isJson, bytesMax, depthMax].
-function invoke(namespace, entrypoint, path, isGet, args, props, reply) {
+// `target` is [entrypoint, export]: an object that was given out is called where there is one. `given` is [args, props,
+// stubs], with the stubs in both of them, and `reply` is [invocation, isJson, bytesMax, depthMax].
+function invoke(namespace, target, path, isGet, given, reply) {
+  const call = {
+    __proto__: null,
+    path,
+    isGet,
+    args: given[0],
+    depth: 0,
+    done: finish,
+    failed: fail,
+    state: { __proto__: null, reply, stubs: given[2] },
+  };
+  if (mainNamespace === undefined) noteNamespace(namespace);
+  if (target[1] === 0) {
+    enterEntrypoint(call, target[0], given[1]);
+    return;
+  }
+  const object = exported[target[1]];
+  if (object === undefined) fail(call.state, new ErrorConstructor("The object that is called is not there any more."));
+  else proceed(call, object);
+}
+
+// The main module's exports.
+let mainNamespace;
+
+function noteNamespace(namespace) {
+  mainNamespace = namespace;
+  const stubs = makeExports(namespace);
+  const names = ObjectKeys(stubs);
+  for (let index = 0; index < names.length; index++) {
+    ObjectDefineProperty(ownExports, names[index], dataProperty(stubs[names[index]]));
+  }
+}
+
+// Enters the worker by one of its entrypoints. A call is { path, isGet, args, depth, done, failed, state }, and ends with
+// done(state, value) or failed(state, error).
+function enterEntrypoint(call, entrypoint, props) {
   try {
-    begin(namespace, entrypoint, path, isGet, args, props, reply);
+    begin(call, mainNamespace, entrypoint, props);
   } catch (error) {
-    fail(reply, error);
+    call.failed(call.state, error);
   }
 }
 
 // Follows the first name of the path, which has rules of its own.
-function begin(namespace, entrypoint, path, isGet, args, props, reply) {
+function begin(call, namespace, entrypoint, props) {
+  const { path, isGet, args } = call;
   const exported = findEntrypoint(namespace, entrypoint);
   if (path.length === 0) {
     throw new TypeErrorConstructor('The entrypoint "' + entrypoint + '" is not a function: name the method to call.');
   }
-  if (path.length > PATH_LENGTH_MAX) {
-    throw new TypeErrorConstructor("RPC pipelined property path is too deep (max " + PATH_LENGTH_MAX + ").");
-  }
+  if (path.length > PATH_LENGTH_MAX) throw tooDeep();
   const name = path[0];
   if (reservedMethods[name] === true) throw reserved(name);
   const context = makeContext(props);
@@ -141,14 +177,14 @@ function begin(namespace, entrypoint, path, isGet, args, props, reply) {
   const receiver = isClass ? ReflectConstruct(exported, [context, env]) : exported;
   const value = isClass ? visibleOfInstance(receiver, name, WorkerEntrypointPrototype) : visibleOfExport(receiver, name);
   if (path.length > 1) {
-    const call = { __proto__: null, path, isGet, args, reply, depth: 1 };
-    settle(value, follow, failCall, call);
+    call.depth = 1;
+    settle(value, proceed, failCall, call);
   } else if (isGet) {
-    settle(value, finish, fail, reply);
+    settle(value, call.done, call.failed, call.state);
   } else if (isClass) {
-    settle(apply(value, receiver, args, path), finish, fail, reply);
+    settle(apply(value, receiver, args, path), call.done, call.failed, call.state);
   } else {
-    settle(applyHandler(value, receiver, args, context, name), finish, fail, reply);
+    settle(applyHandler(value, receiver, args, context, name), call.done, call.failed, call.state);
   }
 }
 
@@ -158,19 +194,50 @@ function visibleOfExport(exported, name) {
   return exported[name];
 }
 
-// Follows the next name of the path, from what the names before it have led to.
+// Follows what is left of the path, from what the names before have led to.
 function follow(call, receiver) {
-  const { path, isGet, args, reply, depth } = call;
+  const { path, isGet, args, depth } = call;
+  const handle = handleOf(receiver);
+  if (handle !== undefined) {
+    followStub(call, handle);
+    return;
+  }
+  if (depth === path.length) {
+    settle(isGet ? receiver : apply(receiver, undefined, args, path), call.done, call.failed, call.state);
+    return;
+  }
+  const value = visible(receiver, path[depth]);
+  call.depth = depth + 1;
+  if (depth + 1 < path.length) {
+    settle(value, proceed, failCall, call);
+  } else {
+    settle(isGet ? value : apply(value, receiver, args, path), call.done, call.failed, call.state);
+  }
+}
+
+// The rest of the path is on the other side of a stub.
+function followStub(call, handle) {
+  checkUsable(handle);
+  const path = newList();
+  for (let index = 0; index < handle.path.length; index++) path[index] = handle.path[index];
+  for (let index = call.depth; index < call.path.length; index++) path[path.length] = call.path[index];
+  if (call.isGet && path.length === 0) {
+    call.done(call.state, newStub(shared(handle.hook)));
+    return;
+  }
+  const answer = start(handle.hook, path, call.isGet, call.args);
+  PromisePrototypeThen(
+    answer.promise,
+    (value) => call.done(call.state, value),
+    (error) => call.failed(call.state, error),
+  );
+}
+
+function proceed(call, receiver) {
   try {
-    const value = visible(receiver, path[depth]);
-    call.depth = depth + 1;
-    if (depth + 1 < path.length) {
-      settle(value, follow, failCall, call);
-    } else {
-      settle(isGet ? value : apply(value, receiver, args, path), finish, fail, reply);
-    }
+    follow(call, receiver);
   } catch (error) {
-    fail(reply, error);
+    call.failed(call.state, error);
   }
 }
 
@@ -190,19 +257,23 @@ function applyHandler(value, receiver, args, context, name) {
   return apply(value, receiver, [args[0], env, context], [name]);
 }
 
-// The host is told when what is ready now has run: what that writes to the console belongs to the call.
-function finish(reply, value) {
+// The host is told when what is ready now has run: what that writes to the console belongs to the call. The stubs in the
+// arguments were the call's; who wanted to keep one has taken a dup.
+function finish({ reply, stubs }, value) {
   host.finish(reply[0], reply[1], reply[2], reply[3], value);
+  disposeAll(stubs);
+  releaseReturned(value);
   QueueMicrotask(host.reportFinished);
 }
 
-function fail(reply, error) {
+function fail({ reply, stubs }, error) {
   host.finishThrown(reply[0], error);
+  disposeAll(stubs);
   QueueMicrotask(host.reportFinished);
 }
 
-function failCall({ reply }, error) {
-  fail(reply, error);
+function failCall(call, error) {
+  call.failed(call.state, error);
 }
 
 const hooks = {
@@ -210,6 +281,11 @@ const hooks = {
   invoke,
   settle: settleOperation,
   forget: forgetOperation,
+  externalOf,
+  stubOf,
+  copyStub,
+  releaseExport,
+  disposeAll,
   setLoading,
   fillEnv,
   inspect: (value) => inspect(value),

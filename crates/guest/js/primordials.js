@@ -73,6 +73,15 @@ const { floor: MathFloor, max: MathMax, min: MathMin } = Math;
 
 const JSONStringify = JSON.stringify;
 
+const ProxyConstructor = Proxy;
+const SymbolDispose = Symbol.dispose;
+const PromisePrototypeFinally = uncurry(Promise.prototype.finally);
+const PromisePrototypeThen = uncurry(Promise.prototype.then);
+const WeakMapConstructor = WeakMap;
+const WeakMapPrototypeDelete = uncurry(WeakMap.prototype.delete);
+const WeakMapPrototypeGet = uncurry(WeakMap.prototype.get);
+const WeakMapPrototypeSet = uncurry(WeakMap.prototype.set);
+
 const MapConstructor = Map;
 const MapPrototypeDelete = uncurry(Map.prototype.delete);
 const MapPrototypeEntries = uncurry(Map.prototype.entries);

@@ -30,17 +30,17 @@ function defineGlobal(name, value) {
   });
 }
 
-// What waits for a host operation, by the operation's id: { run(answer), timer }, with a null prototype.
+// What waits for a host operation, by the operation's id: { run(kind, …), timer }, with a null prototype.
 // `timer` is the id of the timer that waits, or 0.
 const waiting = ObjectCreate(null);
 
 // A host operation is done.
-function settleOperation(operation, answer) {
+function settleOperation(operation, kind, value, more, message) {
   const waiter = waiting[operation];
   if (waiter === undefined) return;
   delete waiting[operation];
   try {
-    waiter.run(answer);
+    waiter.run(kind, value, more, message);
   } catch (error) {
     reportUncaught(error, false);
   }

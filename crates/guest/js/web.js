@@ -50,7 +50,7 @@ function newDOMException(message, name) {
         waiting[host.startFetch(url)] = {
           __proto__: null,
           timer: 0,
-          run(reason) {
+          run(_kind, _value, _more, reason) {
             reject(new ErrorConstructor(reason));
           },
         };

@@ -20,8 +20,8 @@ const RpcTargetPrototype = RpcTarget.prototype;
 
 // Evaluated once, before the snapshot. `import.meta` of that module is its own.
 const workersModuleSource =
-  "const { WorkerEntrypoint, RpcTarget, env, waitUntil } = import.meta.exports;\n" +
-  "export { WorkerEntrypoint, RpcTarget, env, waitUntil };\n";
+  "const { WorkerEntrypoint, RpcTarget, RpcStub, RpcPromise, RpcProperty, env, exports, waitUntil } = import.meta.exports;\n" +
+  "export { WorkerEntrypoint, RpcTarget, RpcStub, RpcPromise, RpcProperty, env, exports, waitUntil };\n";
 
 // The isolate runs what is pending as long as it lives; what is left to do is to say so where it fails.
 function waitUntil(promise) {
@@ -29,7 +29,19 @@ function waitUntil(promise) {
   settle(promise, ignore, (_state, error) => reportUncaught(error, true), undefined);
 }
 
-const workersModuleExports = { WorkerEntrypoint, RpcTarget, env, waitUntil };
+// Of the main module; filled once it has been evaluated.
+const ownExports = {};
+
+const workersModuleExports = {
+  WorkerEntrypoint,
+  RpcTarget,
+  RpcStub,
+  RpcPromise,
+  RpcProperty,
+  env,
+  exports: ownExports,
+  waitUntil,
+};
 
 function fillEnv(bindings) {
   if (bindings === undefined) return;

@@ -8,8 +8,8 @@
 mod leaf;
 
 use crate::{
-    engine::js::{Array, Ctx, Error, Object, Result, Value},
-    json,
+    engine::js::{Array, Ctx, Error, Exception, Object, Result, Value},
+    externals, json,
     raw::{self, Enumerable, Key},
     state,
 };
@@ -55,6 +55,15 @@ impl DecodeError {
     }
 }
 
+/// The exception that says why bytes did not become a value.
+pub(crate) fn thrown(ctx: &Ctx<'_>, error: DecodeError) -> Error {
+    match error {
+        DecodeError::Threw(error) => error,
+        DecodeError::TooDeep => Exception::throw_range(ctx, "The value is nested too deeply."),
+        DecodeError::Malformed(text) => Exception::throw_type(ctx, &text),
+    }
+}
+
 type Outcome<T> = std::result::Result<T, DecodeError>;
 
 /// Decodes a value in any form.
@@ -63,26 +72,51 @@ pub(crate) fn value<'js>(
     encoded: &Encoded<'_>,
     depth_max: usize,
 ) -> Outcome<Value<'js>> {
-    match encoded.form {
+    Ok(with_stubs(ctx, encoded, depth_max)?.0)
+}
+
+/// Decodes a value in any form, and tells the stubs in it, which whoever asked for the value is to dispose of.
+pub(crate) fn with_stubs<'js>(
+    ctx: &Ctx<'js>,
+    encoded: &Encoded<'_>,
+    depth_max: usize,
+) -> Outcome<(Value<'js>, Vec<Value<'js>>)> {
+    let stubs = externals::stubs(ctx, &encoded.externals)?;
+    let value = match encoded.form {
         Form::Undefined => Ok(Value::new_undefined(ctx.clone())),
         Form::Json => json::parse(ctx, encoded.bytes, depth_max),
-        Form::Cbor => cbor(ctx, encoded.bytes, depth_max),
+        Form::Cbor => cbor(ctx, encoded.bytes, depth_max, &stubs),
+    };
+    match value {
+        Ok(value) => Ok((value, stubs)),
+        Err(error) => {
+            let hooks = &state::get().hooks;
+            let stubs = raw::array(ctx, &stubs)?;
+            hooks.dispose_all(ctx)?.call::<_, ()>((stubs,))?;
+            Err(error)
+        }
     }
 }
 
-/// Decodes CBOR.
-pub(crate) fn cbor<'js>(ctx: &Ctx<'js>, bytes: &[u8], depth_max: usize) -> Outcome<Value<'js>> {
+/// Decodes CBOR that refers to these stubs.
+pub(crate) fn cbor<'js>(
+    ctx: &Ctx<'js>,
+    bytes: &[u8],
+    depth_max: usize,
+    stubs: &[Value<'js>],
+) -> Outcome<Value<'js>> {
     let bounds = Bounds {
         depth_max,
         // The host has judged the size by the limit that holds for the call.
         bytes_max: usize::MAX,
-        externals: 0,
+        externals: u32::try_from(stubs.len()).unwrap_or(u32::MAX),
     };
     let mut builder = Builder {
         ctx,
         open: Vec::new(),
         shared: Vec::new(),
         shared_next: false,
+        stubs,
         finished: Value::new_undefined(ctx.clone()),
         failed: None,
     };
@@ -99,6 +133,8 @@ struct Builder<'c, 'js> {
     /// The shared objects by number.
     shared: Vec<Value<'js>>,
     shared_next: bool,
+    /// The table of externals.
+    stubs: &'c [Value<'js>],
     finished: Value<'js>,
     /// The walk can't be stopped; after a failure nothing more is built.
     failed: Option<Error>,
@@ -202,6 +238,12 @@ impl<'js> Builder<'_, 'js> {
                 Value::new_uninitialized(ctx.clone())
             }
             Leaf::Primitive(value) => leaf::primitive(ctx, value)?,
+            Leaf::External(index) => {
+                // The walk has compared it with the table's length.
+                let stub = self.stubs[index as usize].clone();
+                self.register(&stub);
+                stub
+            }
             other => {
                 let object = leaf::object(ctx, other)?;
                 self.register(&object);

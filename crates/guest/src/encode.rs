@@ -14,11 +14,13 @@ mod refusal;
 pub(crate) use refusal::data_clone_error;
 
 use crate::{
-    engine::js::{Array, Ctx, Error, Result, Value},
+    engine::js::{Array, Ctx, Error, Exception, Result, Value},
+    externals,
     prelude::Hooks,
     raw::{self, Key},
     stack, state,
 };
+use coracle_abi::{EXTERNALS_MAX, External};
 use coracle_value::{sink::Field, tag};
 use output::Output;
 use std::{collections::BTreeMap, vec};
@@ -52,6 +54,43 @@ pub(crate) struct Manner {
     pub(crate) depth_max: usize,
     /// What becomes of instances of a worker's classes.
     pub(crate) instances: Instances,
+    /// What becomes of functions, targets and stubs.
+    pub(crate) references: References,
+}
+
+/// What becomes of functions, targets and stubs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum References {
+    /// Here only data can be passed.
+    Refused,
+    /// They become entries of the table, given out to somebody outside.
+    GivenOut,
+    /// They become stubs of their own, for somebody in this isolate.
+    Copied,
+}
+
+/// An encoded value.
+pub(crate) struct EncodedValue<'js> {
+    /// CBOR.
+    pub(crate) bytes: Vec<u8>,
+    /// What it refers to by index, if that was given out.
+    pub(crate) externals: Vec<External>,
+    /// What it refers to by index, if that was copied.
+    pub(crate) copies: Vec<Value<'js>>,
+}
+
+/// The exception that says why a value did not become bytes.
+pub(crate) fn thrown(ctx: &Ctx<'_>, error: EncodeError) -> Error {
+    match error {
+        EncodeError::Threw(error) => error,
+        EncodeError::TooDeep => {
+            Exception::throw_range(ctx, "The value is nested too deeply to be passed.")
+        }
+        EncodeError::TooLarge(size) => Exception::throw_range(
+            ctx,
+            &format!("The value is too large to be passed: it has more than {size} bytes."),
+        ),
+    }
 }
 
 /// What becomes of instances of a worker's classes.
@@ -64,23 +103,32 @@ pub(crate) enum Instances {
 }
 
 /// Encodes a value in CBOR.
-pub(crate) fn cbor<'js>(ctx: &Ctx<'js>, value: &Value<'js>, manner: Manner) -> Outcome<Vec<u8>> {
+pub(crate) fn cbor<'js>(
+    ctx: &Ctx<'js>,
+    value: &Value<'js>,
+    manner: Manner,
+) -> Outcome<EncodedValue<'js>> {
     let mut encoding = Encoding {
         ctx,
         hooks: &state::get().hooks,
         output: Output::new(manner.bytes_max),
         seen: BTreeMap::new(),
         frames: Vec::new(),
+        externals: Vec::new(),
+        copies: Vec::new(),
         manner,
     };
-    encoding.item(value)?;
-    while !encoding.frames.is_empty() {
-        match encoding.next_member()? {
-            Some(member) => encoding.item(&member)?,
-            None => drop(encoding.frames.pop()),
-        }
+    let outcome = encoding.run(value);
+    if outcome.is_err() {
+        // What was given out with a value that goes nowhere.
+        externals::release(ctx, &encoding.externals);
     }
-    Ok(encoding.output.finished())
+    outcome?;
+    Ok(EncodedValue {
+        bytes: encoding.output.finished(),
+        externals: encoding.externals,
+        copies: encoding.copies,
+    })
 }
 
 struct Encoding<'c, 'js> {
@@ -92,6 +140,8 @@ struct Encoding<'c, 'js> {
     seen: BTreeMap<usize, (usize, Value<'js>)>,
     /// What is open, innermost last.
     frames: Vec<Frame<'js>>,
+    externals: Vec<External>,
+    copies: Vec<Value<'js>>,
     manner: Manner,
 }
 
@@ -131,6 +181,38 @@ const FIXED_FIELDS: [Field; 5] = [
 ];
 
 impl<'js> Encoding<'_, 'js> {
+    fn run(&mut self, value: &Value<'js>) -> Outcome<()> {
+        self.item(value)?;
+        while !self.frames.is_empty() {
+            match self.next_member()? {
+                Some(member) => self.item(&member)?,
+                None => drop(self.frames.pop()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes an object that is passed by reference. False: this one is not.
+    fn reference(&mut self, value: &Value<'js>) -> Outcome<bool> {
+        let index = self.externals.len() + self.copies.len();
+        if index >= EXTERNALS_MAX {
+            return Err(self.refuse("A function or stub", "there are too many in one value"));
+        }
+        match self.manner.references {
+            References::Refused => return Ok(false),
+            References::GivenOut => match externals::of_value(self.ctx, value)? {
+                Some(external) => self.externals.push(external),
+                None => return Ok(false),
+            },
+            References::Copied => match externals::copy_of(self.ctx, value)? {
+                Some(copy) => self.copies.push(copy),
+                None => return Ok(false),
+            },
+        }
+        self.output.external(index)?;
+        Ok(true)
+    }
+
     /// Writes what stands before the next member of what is open, and answers it.
     fn next_member(&mut self) -> Outcome<Option<Value<'js>>> {
         let output = &mut self.output;
@@ -272,6 +354,8 @@ impl<'js> Encoding<'_, 'js> {
             let primitive: Value = self.hooks.unbox(self.ctx)?.call((value.clone(),))?;
             self.output.tag(tag::BOXED)?;
             self.item(&primitive)
+        } else if self.reference(value)? {
+            Ok(())
         } else {
             let (what, reason) = refusal::of_object(value, samples);
             Err(self.refuse(what, reason))
@@ -302,6 +386,9 @@ impl<'js> Encoding<'_, 'js> {
             let prototype = raw::prototype(object)?;
             let plain = self.hooks.samples().object_prototype;
             if !prototype.is_null() && raw::identity(&prototype) != plain {
+                if self.reference(object)? {
+                    return Ok(());
+                }
                 return Err(self.refuse(
                     "An instance of a class",
                     "its methods would be lost; make a plain object of what is to be sent",

@@ -5,13 +5,14 @@
 
 use crate::{
     decode::{self, DecodeError},
-    engine::js::{Ctx, Error, Persistent, Result, Value, promise::PromiseState},
+    engine::js::{Ctx, Error, Object, Persistent, Result, Value, promise::PromiseState},
+    externals,
     finish::Reply,
     host, modules, prelude,
     raw::{self, Job},
     state, thrown,
 };
-use coracle_abi::{Access, Invoke, Load, finish};
+use coracle_abi::{Access, Answer, Invoke, Load, Release, finish};
 use std::cell::RefCell;
 
 struct Namespace(RefCell<Option<Persistent<Value<'static>>>>);
@@ -158,7 +159,7 @@ fn start<'js>(ctx: &Ctx<'js>, invoke: &Invoke<'_>) -> std::result::Result<(), Fa
         hooks.forget(ctx)?.call::<_, ()>((*operation as f64,))?;
     }
     let depth_max = invoke.value_depth_max as usize;
-    let args = decode::value(ctx, &invoke.args, depth_max)
+    let (args, mut stubs) = decode::with_stubs(ctx, &invoke.args, depth_max)
         .map_err(|error| error.in_context("the arguments"))?;
     let args = if args.is_undefined() {
         raw::array(ctx, &[])?
@@ -169,8 +170,9 @@ fn start<'js>(ctx: &Ctx<'js>, invoke: &Invoke<'_>) -> std::result::Result<(), Fa
         let text = "the arguments of a call must be an array";
         return Err(DecodeError::Malformed(text.into()).into());
     }
-    let props = decode::value(ctx, &invoke.props, depth_max)
+    let (props, of_props) = decode::with_stubs(ctx, &invoke.props, depth_max)
         .map_err(|error| error.in_context("the props"))?;
+    stubs.extend(of_props);
     let path = invoke
         .path
         .iter()
@@ -188,19 +190,25 @@ fn start<'js>(ctx: &Ctx<'js>, invoke: &Invoke<'_>) -> std::result::Result<(), Fa
         result_bytes_max: invoke.result_bytes_max,
         value_depth_max: invoke.value_depth_max,
     };
+    let target = [
+        raw::string(ctx, invoke.entrypoint.as_bytes())?,
+        raw::number(ctx, invoke.export.unwrap_or_default() as f64),
+    ];
+    let target = raw::array(ctx, &target)?;
+    let stubs = raw::array(ctx, &stubs)?;
+    let given = raw::array(ctx, &[args, props, stubs])?;
     hooks.invoke(ctx)?.call::<_, ()>((
         namespace,
-        raw::string(ctx, invoke.entrypoint.as_bytes())?,
+        target,
         raw::array(ctx, &path)?,
         invoke.access == Access::Get,
-        args,
-        props,
+        given,
         reply.into_array(ctx)?,
     ))?;
     Ok(())
 }
 
-/// Settles a host operation and runs what is ready.
+/// Settles a host operation, with an [`Answer`] unless it is a timer, and runs what is ready.
 ///
 /// # Safety
 /// See [`take`].
@@ -214,12 +222,88 @@ pub unsafe extern "C" fn settle(operation: u64, pointer: *mut u8, length: usize,
         Vec::new()
     };
     enter(|ctx| {
-        let outcome: Result<()> = raw::string(ctx, &message).and_then(|argument| {
-            let settle = state::get().hooks.settle(ctx)?;
-            settle.call((operation as f64, argument))
-        });
-        if outcome.is_err() {
+        if answer(ctx, operation as f64, &message).is_err() {
             raw::forget_exception(ctx);
+        }
+    });
+}
+
+/// Kinds of answers, as `stubs.js` has them.
+const ANSWER_NONE: u32 = 0;
+const ANSWER_VALUE: u32 = 1;
+const ANSWER_THREW: u32 = 2;
+const ANSWER_VERDICT: u32 = 3;
+const ANSWER_FAILED: u32 = 4;
+
+fn answer(ctx: &Ctx<'_>, operation: f64, message: &[u8]) -> Result<()> {
+    let settle = state::get().hooks.settle(ctx)?;
+    if message.is_empty() {
+        return settle.call((operation, ANSWER_NONE));
+    }
+    let answer: Answer<'_> = minicbor::decode(message).expect("the host writes what it says");
+    match answer {
+        Answer::Value(value) => match decode::with_stubs(ctx, &value, ANSWER_DEPTH_MAX) {
+            Ok((value, stubs)) => {
+                let stubs = raw::array(ctx, &stubs)?;
+                settle.call((operation, ANSWER_VALUE, value, stubs))
+            }
+            Err(error) => {
+                let error = decode::thrown(ctx, error.in_context("the result"));
+                let error = if error.is_exception() {
+                    ctx.catch()
+                } else {
+                    raw::string(ctx, error.to_string().as_bytes())?
+                };
+                settle.call((operation, ANSWER_THREW, error))
+            }
+        },
+        Answer::Threw(thrown) => {
+            let value = match thrown.value.is_empty() {
+                false => decode::cbor(ctx, &thrown.value, ANSWER_DEPTH_MAX, &[]).ok(),
+                true => None,
+            };
+            if value.is_none() {
+                raw::forget_exception(ctx);
+            }
+            let value = value.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
+            let name = raw::string(ctx, thrown.name.as_bytes())?;
+            let message = raw::string(ctx, thrown.message.as_bytes())?;
+            settle.call((operation, ANSWER_THREW, value, name, message))
+        }
+        Answer::Verdict {
+            kind,
+            limit_name,
+            used,
+            limit,
+            message,
+        } => {
+            let verdict = Object::new(ctx.clone())?;
+            verdict.set("kind", kind)?;
+            verdict.set("limitName", limit_name)?;
+            verdict.set("used", used as f64)?;
+            verdict.set("limit", limit as f64)?;
+            settle.call((operation, ANSWER_VERDICT, verdict, "", message))
+        }
+        Answer::Failed(message) => settle.call((operation, ANSWER_FAILED, "", "", message)),
+    }
+}
+
+/// Nesting of what comes back from a call; whoever answered was bound by a limit of its own.
+const ANSWER_DEPTH_MAX: usize = 512;
+
+/// Drops what nobody outside holds any more, and runs what is ready.
+///
+/// # Safety
+/// See [`take`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn release(pointer: *mut u8, length: usize, now_ms: f64) {
+    host::set_now(now_ms);
+    // SAFETY: promised by the caller.
+    let message = unsafe { take(pointer, length) };
+    let release: Release = minicbor::decode(&message).expect("the host writes what it says");
+    enter(|ctx| {
+        for export in release.exports {
+            externals::release_export(ctx, export);
         }
     });
 }

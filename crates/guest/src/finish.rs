@@ -1,12 +1,12 @@
 //! Reporting results, and `structuredClone`: the codec's two users inside the prelude.
 
 use crate::{
-    decode::{self, DecodeError},
-    encode::{self, EncodeError, Instances, Manner},
+    decode,
+    encode::{self, EncodeError, EncodedValue, Instances, Manner, References},
     engine::js::{Array, Ctx, Exception, Result, Value},
     host, json, raw, state, thrown,
 };
-use coracle_abi::{Form, finish};
+use coracle_abi::{Access, Call, Encoded, Form, finish, operation};
 use coracle_value::DEPTH_CEILING;
 
 /// How a result is to be reported. Travels through the prelude as an array.
@@ -55,8 +55,9 @@ pub(crate) fn finish_with_value<'js>(
             bytes_max,
             depth_max,
             instances: Instances::Refused,
+            references: References::GivenOut,
         };
-        encode::cbor(&ctx, &value, manner).map(|bytes| (finish::CBOR, bytes))
+        encode::cbor(&ctx, &value, manner).map(result_message)
     };
     match outcome {
         Ok((kind, bytes)) => host::finish(invocation, kind, bytes),
@@ -70,6 +71,79 @@ pub(crate) fn finish_with_value<'js>(
         }
     }
 }
+
+fn result_message(value: EncodedValue<'_>) -> (u32, Vec<u8>) {
+    let EncodedValue {
+        bytes, externals, ..
+    } = value;
+    if externals.is_empty() {
+        return (finish::CBOR, bytes);
+    }
+    let message = Encoded {
+        form: Form::Cbor,
+        bytes: bytes[..].into(),
+        externals,
+    };
+    // Encoding into a Vec can't fail.
+    let message = minicbor::to_vec(&message).unwrap_or_default();
+    (finish::WITH_EXTERNALS, message)
+}
+
+/// `host.copyReferences(value)`: a copy as if it had gone out and come back, and the stubs in it.
+pub(crate) fn copy_references<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
+    let manner = Manner {
+        root: "value",
+        bytes_max: RPC_BYTES_MAX,
+        depth_max: RPC_DEPTH_MAX,
+        instances: Instances::Refused,
+        references: References::Copied,
+    };
+    let encoded =
+        encode::cbor(&ctx, &value, manner).map_err(|error| encode::thrown(&ctx, error))?;
+    let copy = decode::cbor(&ctx, &encoded.bytes, RPC_DEPTH_MAX, &encoded.copies)
+        .map_err(|error| decode::thrown(&ctx, error))?;
+    let stubs = raw::array(&ctx, &encoded.copies)?;
+    raw::array(&ctx, &[copy, stubs])
+}
+
+/// `host.startCall(import, path, isGet, args)`: starts a call of something outside; answers the operation's id.
+pub(crate) fn start_call<'js>(
+    ctx: Ctx<'js>,
+    import: f64,
+    path: Array<'js>,
+    is_get: bool,
+    args: Value<'js>,
+) -> Result<f64> {
+    let names: Vec<String> = path
+        .iter::<Value>()
+        .map(|name| Ok(raw::text_lossy(&name?)))
+        .collect::<Result<_>>()?;
+    let manner = Manner {
+        root: "arguments",
+        bytes_max: RPC_BYTES_MAX,
+        depth_max: RPC_DEPTH_MAX,
+        instances: Instances::Refused,
+        references: References::GivenOut,
+    };
+    let encoded = encode::cbor(&ctx, &args, manner).map_err(|error| encode::thrown(&ctx, error))?;
+    let call = Call {
+        import: import as u64,
+        path: names.iter().map(String::as_str).collect(),
+        access: if is_get { Access::Get } else { Access::Call },
+        args: Encoded {
+            form: Form::Cbor,
+            bytes: encoded.bytes[..].into(),
+            externals: encoded.externals,
+        },
+    };
+    // Encoding into a Vec can't fail.
+    let message = minicbor::to_vec(&call).unwrap_or_default();
+    Ok(host::start(operation::CALL, &message) as f64)
+}
+
+/// Bytes and nesting of arguments and results of calls that a worker makes. The host has limits of its own.
+const RPC_BYTES_MAX: usize = 32 << 20;
+const RPC_DEPTH_MAX: usize = 512;
 
 /// Bytes that `structuredClone` may take on the way: more than any isolate's memory leaves room for.
 const CLONE_BYTES_MAX: usize = 1 << 28;
@@ -101,8 +175,9 @@ fn copy<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
         bytes_max: CLONE_BYTES_MAX,
         depth_max: DEPTH_CEILING,
         instances: Instances::Plain,
+        references: References::Refused,
     };
-    let bytes = encode::cbor(ctx, &value, manner).map_err(|error| match error {
+    let encoded = encode::cbor(ctx, &value, manner).map_err(|error| match error {
         EncodeError::Threw(error) => error,
         EncodeError::TooDeep => {
             Exception::throw_range(ctx, "The value is nested too deeply to be cloned.")
@@ -111,9 +186,6 @@ fn copy<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
             Exception::throw_range(ctx, "The value is too large to be cloned.")
         }
     })?;
-    decode::cbor(ctx, &bytes, DEPTH_CEILING).map_err(|error| match error {
-        DecodeError::Threw(error) => error,
-        DecodeError::TooDeep => Exception::throw_range(ctx, "The value is nested too deeply."),
-        DecodeError::Malformed(text) => Exception::throw_type(ctx, &text),
-    })
+    decode::cbor(ctx, &encoded.bytes, DEPTH_CEILING, &[])
+        .map_err(|error| decode::thrown(ctx, error))
 }

@@ -14,6 +14,7 @@ mod decode;
 mod encode;
 mod engine;
 mod export;
+mod externals;
 mod finish;
 mod heap;
 mod host;

@@ -43,10 +43,20 @@ macro_rules! hooks {
 }
 
 hooks! {
-    /// `(namespace, entrypoint, path, isGet, args, props, reply)`
+    /// `(namespace, [entrypoint, export], path, isGet, [args, props, stubs], reply)`; an export of 0 is none
     invoke = "invoke",
-    /// `(operation, bytes)`: a timer is due, or a fetch is done.
+    /// `(operation, kind, …)`: a timer is due, or a call has an answer.
     settle = "settle",
+    /// `(value) -> [kind, …] or undefined`: what an object that can't be copied is outside.
+    external_of = "externalOf",
+    /// `(kind, id) -> stub`: what an entry of a table of externals is here.
+    stub_of = "stubOf",
+    /// `(value) -> stub or undefined`: a stub of its own for what can't be copied.
+    copy_stub = "copyStub",
+    /// `(id)`: nobody outside holds an export any more.
+    release_export = "releaseExport",
+    /// `(stubs)`
+    dispose_all = "disposeAll",
     /// `(operation)`: it will not be settled.
     forget = "forget",
     /// `(isLoading)`: module scope's rules hold while true.
@@ -246,6 +256,14 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     object.set("finishThrown", Func::from(thrown::finish_with_error))?;
     object.set("reportFinished", Func::from(export::report_finished))?;
     object.set("clone", Func::from(finish::structured_clone))?;
+    object.set("copyReferences", Func::from(finish::copy_references))?;
+    object.set("startCall", Func::from(finish::start_call))?;
+    object.set(
+        "releaseImport",
+        Func::from(|id: f64| {
+            host::start(operation::RELEASE, &(id as u64).to_le_bytes());
+        }),
+    )?;
     object.set(
         "isPromise",
         Func::from(|value: Value<'js>| is_promise(&value)),

@@ -3,7 +3,7 @@
 //! Anything can be thrown, and its getters may throw again: nothing that happens here keeps the report from being made.
 
 use crate::{
-    encode::{self, EncodeError, Instances, Manner},
+    encode::{self, EncodeError, Instances, Manner, References},
     engine::js::{Ctx, Error, Result, Value},
     host, prelude, raw, stack, state,
 };
@@ -18,6 +18,7 @@ const VALUE: Manner = Manner {
     bytes_max: 256 * 1024,
     depth_max: 64,
     instances: Instances::Refused,
+    references: References::Refused,
 };
 
 /// `host.finishThrown(invocation, error)`
@@ -76,7 +77,7 @@ fn report<'js>(ctx: &Ctx<'js>, invocation: u64, error: &Value<'js>, during_load:
         truncate(&mut thrown.stack);
     }
     thrown.value = match encode::cbor(ctx, error, VALUE) {
-        Ok(bytes) => bytes,
+        Ok(encoded) => encoded.bytes,
         Err(EncodeError::Threw(_)) => {
             raw::forget_exception(ctx);
             Vec::new()

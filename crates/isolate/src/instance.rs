@@ -22,6 +22,7 @@ pub(crate) struct Entries {
     load: ModuleExport,
     invoke: ModuleExport,
     settle: ModuleExport,
+    release: ModuleExport,
     collect: ModuleExport,
     reseed: ModuleExport,
 }
@@ -55,6 +56,7 @@ impl Entries {
             load: function(export::LOAD, &[I32, I32, F64], &[])?,
             invoke: function(export::INVOKE, &[I32, I32, F64], &[])?,
             settle: function(export::SETTLE, &[I64, I32, I32, F64], &[])?,
+            release: function(export::RELEASE, &[I32, I32, F64], &[])?,
             collect: function(export::COLLECT, &[], &[])?,
             reseed: function(export::RESEED, &[I64], &[])?,
         })
@@ -77,6 +79,7 @@ struct Exports {
     load: TypedFunc<(u32, u32, f64), ()>,
     invoke: TypedFunc<(u32, u32, f64), ()>,
     settle: TypedFunc<(u64, u32, u32, f64), ()>,
+    release: TypedFunc<(u32, u32, f64), ()>,
     collect: TypedFunc<(), ()>,
 }
 
@@ -84,6 +87,7 @@ struct Exports {
 pub(crate) enum Entry {
     Invoke(Vec<u8>),
     Settle(u64, Vec<u8>),
+    Release(Vec<u8>),
     Collect,
 }
 
@@ -227,6 +231,11 @@ impl Instance {
                 let call = (*operation, pointer, length, now_ms);
                 exports.settle.call_async(store, call).await
             }
+            Entry::Release(message) => {
+                let (pointer, length) = exports.write(store, message).await?;
+                let call = (pointer, length, now_ms);
+                exports.release.call_async(store, call).await
+            }
             Entry::Collect => exports.collect.call_async(store, ()).await,
         }
     }
@@ -256,6 +265,7 @@ impl Exports {
             load: function(instance, store, &entries.load, export::LOAD)?,
             invoke: function(instance, store, &entries.invoke, export::INVOKE)?,
             settle: function(instance, store, &entries.settle, export::SETTLE)?,
+            release: function(instance, store, &entries.release, export::RELEASE)?,
             collect: function(instance, store, &entries.collect, export::COLLECT)?,
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     border,
-    message::{Bytes, Call, Log, Outcome, Report, Usage, Verdict, VerdictKind},
+    message::{Bytes, Call, Log, Outcome, OutwardCall, Report, Usage, Verdict, VerdictKind},
 };
 use coracle_loader::{LimitName, Limits};
 use std::{
@@ -27,9 +27,9 @@ pub(crate) struct Invocation {
     pub(crate) log_bytes_dropped: u64,
     /// Host operations that it waits for.
     pub(crate) operations: BTreeSet<u64>,
-    pub(crate) fetches_in_flight: u64,
-    /// Fetches that have to wait until fewer are in flight.
-    pub(crate) fetches_held: VecDeque<u64>,
+    pub(crate) subrequests_in_flight: u64,
+    /// Subrequests that have to wait until fewer are in flight: operations, and the calls of those that are calls.
+    pub(crate) subrequests_held: VecDeque<(u64, Option<Box<OutwardCall>>)>,
     /// Its result has been reported; what of it still runs is charged to it until the entry ends.
     pub(crate) reported: bool,
     /// Its caller gave it up in the middle of an entry.
@@ -55,8 +55,8 @@ impl Invocation {
             log_bytes_left: limits.log_bytes_max,
             log_bytes_dropped: 0,
             operations: BTreeSet::new(),
-            fetches_in_flight: 0,
-            fetches_held: VecDeque::new(),
+            subrequests_in_flight: 0,
+            subrequests_held: VecDeque::new(),
             reported: false,
             abandoned: false,
         }

@@ -12,6 +12,8 @@ pub struct Bytes {
     pub form: Form,
     /// Empty for [`Form::Undefined`].
     pub bytes: Vec<u8>,
+    /// What the bytes refer to by index.
+    pub externals: Vec<External>,
 }
 
 impl Bytes {
@@ -19,7 +21,18 @@ impl Bytes {
     pub const UNDEFINED: Self = Self {
         form: Form::Undefined,
         bytes: Vec::new(),
+        externals: Vec::new(),
     };
+
+    /// A value without externals.
+    #[must_use]
+    pub fn data(form: Form, bytes: Vec<u8>) -> Self {
+        Self {
+            form,
+            bytes,
+            externals: Vec::new(),
+        }
+    }
 }
 
 /// A worker as an isolate needs it: immutable, shared by the isolates that run it one after the other.
@@ -59,6 +72,23 @@ pub enum Message {
         /// The call.
         invocation: u64,
     },
+    /// Answers a call that an isolate made ([`Event::Called`]). What comes too late is dropped, and its imports are let go
+    /// of.
+    Settle {
+        /// The isolate that made the call.
+        isolate: u64,
+        /// Its id for the call.
+        operation: u64,
+        /// The answer.
+        answer: Box<Answer>,
+    },
+    /// Nobody holds these objects of an isolate's any more.
+    Release {
+        /// The isolate.
+        isolate: u64,
+        /// The ids that it gave them out with.
+        exports: Vec<u64>,
+    },
     /// Collects the isolate's garbage when it comes to rest, at nobody's expense. What it frees can be used again inside
     /// of the isolate; the pool gets nothing back.
     Collect {
@@ -91,6 +121,8 @@ pub struct Call {
     pub invocation: u64,
     /// The main module's export.
     pub entrypoint: Arc<str>,
+    /// Called in the entrypoint's place: an object that the isolate has given out.
+    pub export: Option<u64>,
     /// Property names from the entrypoint to the callee.
     pub path: Vec<String>,
     /// What to do with it.
@@ -120,11 +152,58 @@ pub enum Event {
         /// lost with it have been reported before, with true: their own fate says nothing about the isolate.
         isolate_reusable: bool,
     },
+    /// An isolate calls something outside. It is answered with [`Message::Settle`].
+    Called {
+        /// The isolate.
+        isolate: u64,
+        /// The invocation that pays.
+        invocation: u64,
+        /// The isolate's id for the call; never reused in it.
+        operation: u64,
+        /// The call.
+        call: Box<OutwardCall>,
+    },
+    /// An isolate lets go of imports. It may name what it never had.
+    Released {
+        /// The isolate.
+        isolate: u64,
+        /// What it lets go of.
+        imports: Vec<u64>,
+    },
+    /// Nobody waits for the answer of a call any more.
+    CallDropped {
+        /// The isolate.
+        isolate: u64,
+        /// The isolate's id for the call.
+        operation: u64,
+    },
     /// The isolate is gone, and its place in the pool is free.
     Ended {
         /// The isolate.
         isolate: u64,
     },
+}
+
+/// A call out of an isolate. Everything in it is the guest's word.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutwardCall {
+    /// What is called: an import that the isolate should hold.
+    pub import: u64,
+    /// Property names from there to the callee; 64 at most.
+    pub path: Vec<String>,
+    /// Call or get.
+    pub access: CallAccess,
+    /// An array, or undefined.
+    pub args: Bytes,
+}
+
+/// What a call out of an isolate came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// As an invocation's outcome.
+    Outcome(Outcome),
+    /// It could not be made, or nobody answers any more.
+    Failed(String),
 }
 
 /// How an invocation ended and what it cost.
@@ -151,8 +230,8 @@ pub enum Outcome {
     Verdict(Verdict),
 }
 
-/// What the JavaScript threw.
-pub use coracle_abi::Thrown;
+/// What the JavaScript threw, and entries of tables of externals.
+pub use coracle_abi::{External, Thrown};
 
 /// What stopped an invocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,6 +271,8 @@ pub enum VerdictKind {
     Subrequests,
     /// `timers_max`: timers pending at once in an isolate.
     Timers,
+    /// `exports_max`.
+    Exports,
     /// `args_bytes_max`.
     ArgsSize,
     /// `result_bytes_max`.
@@ -212,7 +293,7 @@ pub enum VerdictKind {
 
 impl VerdictKind {
     /// All kinds, for metrics and tests.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Fuel,
         Self::Cpu,
         Self::Startup,
@@ -221,6 +302,7 @@ impl VerdictKind {
         Self::Stack,
         Self::Subrequests,
         Self::Timers,
+        Self::Exports,
         Self::ArgsSize,
         Self::ResultSize,
         Self::ValueDepth,
@@ -243,6 +325,7 @@ impl VerdictKind {
             Self::Stack => "stack",
             Self::Subrequests => "subrequests",
             Self::Timers => "timers",
+            Self::Exports => "exports",
             Self::ArgsSize => "args_size",
             Self::ResultSize => "result_size",
             Self::ValueDepth => "value_depth",
@@ -294,6 +377,9 @@ impl Verdict {
                 format!("the call started {used} subrequests of {limit}: raise {limit_name} or call out less often")
             }
             VerdictKind::Timers => format!("the isolate has {used} timers pending, {limit} are allowed: clear some"),
+            VerdictKind::Exports => format!(
+                "the isolate has given out {used} functions and objects, {limit} may be held at once: dispose of stubs or raise {limit_name}"
+            ),
             VerdictKind::ArgsSize => {
                 format!("the arguments have {used} bytes, {limit} are allowed: send less or raise {limit_name}")
             }

@@ -431,6 +431,7 @@ fn guest(birth: &str, allocate: &str, load: &str, invoke: &str) -> String {
           (func $load (export "load") (param i32 i32 f64) {load})
           (func $invoke (export "invoke") (param i32 i32 f64) {invoke})
           (func (export "settle") (param i64 i32 i32 f64))
+          (func (export "release") (param i32 i32 f64))
           (func (export "collect")))"#
     )
 }

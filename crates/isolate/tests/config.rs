@@ -29,6 +29,10 @@ fn guest_without(missing: &str, memory: &str, more: &str) -> Guest {
             "settle",
             "(func (export \"settle\") (param i64 i32 i32 f64))".into(),
         ),
+        (
+            "release",
+            "(func (export \"release\") (param i32 i32 f64))".into(),
+        ),
         ("collect", "(func (export \"collect\"))".into()),
         ("reseed", "(func (export \"reseed\") (param i64))".into()),
         (
@@ -128,7 +132,7 @@ fn what_it_is_not_made_of_is_off() {
 #[test]
 fn a_guest_that_lacks_an_export_or_has_it_with_another_type_is_refused_by_name() {
     for missing in [
-        "memory", "allocate", "load", "invoke", "settle", "collect", "reseed",
+        "memory", "allocate", "load", "invoke", "settle", "release", "collect", "reseed",
     ] {
         let inner = if missing == "memory" {
             "(memory 1)"

@@ -69,6 +69,7 @@ fn the_guest_exports_what_the_host_calls_its_memory_and_its_table() {
         export::LOAD,
         export::INVOKE,
         export::SETTLE,
+        export::RELEASE,
         export::COLLECT,
         export::RESEED,
         export::INITIALIZE,

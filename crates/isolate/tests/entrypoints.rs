@@ -2,7 +2,7 @@
 
 mod support;
 
-use coracle_isolate::{Bytes, CallAccess, Form, Outcome, Report};
+use coracle_isolate::{Bytes, CallAccess, External, Form, Outcome, Report};
 use coracle_value::{Value, encode};
 use std::sync::Arc;
 use support::{Bench, Source, thrown, thrown_text, value, worker_of};
@@ -47,6 +47,7 @@ impl<'b> Worker<'b> {
             call.props = Arc::new(Bytes {
                 form: Form::Cbor,
                 bytes: encode(&props),
+                externals: Vec::new(),
             });
         }
         self.bench.report(self.bench.send(self.isolate, call))
@@ -98,7 +99,7 @@ fn a_function_of_a_plain_object_is_given_one_argument_the_env_and_a_context() {
         worker.call("both", &[5.into()]),
         Value::Array(vec![5.into(), "value".into()])
     );
-    let keys = Value::array(["props", "waitUntil", "passThroughOnException"]);
+    let keys = Value::array(["props", "exports", "waitUntil", "passThroughOnException"]);
     let expected = vec![
         5.into(),
         "value".into(),
@@ -482,8 +483,10 @@ fn properties_can_be_read() {
     assert_eq!(thrown_text(&worker.get("failing")), "RangeError: no");
     assert_eq!(thrown_text(&worker.get("own")), not_implemented("own"));
     assert_eq!(thrown_text(&worker.get("fetch")), reserved("fetch"));
-    let method = "DataCloneError: A function could not be cloned: functions can't be passed yet (at result).";
-    assert_eq!(thrown_text(&worker.get("method")), method);
+    let Outcome::Value(method) = worker.get("method").outcome else {
+        panic!("a method is passed by reference");
+    };
+    assert_eq!(method.externals, [External::Export(1)]);
 }
 
 #[test]

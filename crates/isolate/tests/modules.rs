@@ -820,6 +820,7 @@ fn a_main_module_that_is_not_there_does_not_break_the_guest() {
         env: coracle_abi::Encoded {
             form: coracle_abi::Form::Undefined,
             bytes: [][..].into(),
+            externals: Vec::new(),
         },
         value_depth_max: 512,
     };

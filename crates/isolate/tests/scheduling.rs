@@ -925,6 +925,9 @@ impl Events {
                     seen.wrong.push(format!("{invocation} was reported twice"));
                 }
             }
+            Event::Called { .. } | Event::CallDropped { .. } | Event::Released { .. } => {
+                seen.wrong.push(format!("nobody calls out here: {event:?}"));
+            }
             Event::Ended { isolate } => {
                 if !seen.ended.insert(isolate) {
                     seen.wrong.push(format!("{isolate} ended twice"));
@@ -966,11 +969,13 @@ fn call(isolate: u64, invocation: u64, method: &str) -> Message {
     let call = Call {
         invocation,
         entrypoint: "default".into(),
+        export: None,
         path: vec![method.into()],
         access: CallAccess::Call,
         args: coracle_isolate::Bytes {
             form: coracle_isolate::Form::Cbor,
             bytes: coracle_value::encode(&Value::Array(vec![Value::from(7)])),
+            externals: Vec::new(),
         },
         props: Arc::new(coracle_isolate::Bytes::UNDEFINED),
         result_form: coracle_isolate::Form::Cbor,

@@ -4,7 +4,7 @@
 
 mod support;
 
-use coracle_isolate::{Bytes, Form, Message, Outcome, Report, Scheduler, VerdictKind};
+use coracle_isolate::{Bytes, External, Form, Message, Outcome, Report, Scheduler, VerdictKind};
 use coracle_loader::Limits;
 use coracle_value::{
     BigInt, Bounds, DEPTH_CEILING, ErrorValue, Text, TypedArrayKind, Value, decode, encode,
@@ -525,7 +525,7 @@ fn errors_that_javascript_makes_keep_what_is_theirs() {
 
     let cloned = error("try { structuredClone(() => 1); } catch (error) { return error; }");
     assert_eq!(cloned.name, "DataCloneError");
-    let expected = "A function could not be cloned: functions can't be passed yet (at value).";
+    let expected = "A function could not be cloned: here only data can be passed (at value).";
     assert_eq!(cloned.message, expected);
 
     // A name or message that is no string is not one.
@@ -549,8 +549,8 @@ fn what_has_no_copy_is_refused_with_the_path_to_it() {
             .to_owned()
     };
     assert_eq!(
-        refused("return { a: [1, 2, { b: () => 1 }] };"),
-        "A function could not be cloned: functions can't be passed yet (at result.a[2].b)."
+        refused("return { a: [1, 2, { b: Symbol('s') }] };"),
+        "A symbol could not be cloned: symbols have no copies (at result.a[2].b)."
     );
     assert_eq!(
         refused("return Symbol('s');"),
@@ -593,31 +593,32 @@ fn what_has_no_copy_is_refused_with_the_path_to_it() {
     for source in [
         "new Proxy({}, {})",
         "new Proxy([], {})",
-        "new Proxy(() => 1, {})",
         "new Proxy(new Date(), {})",
     ] {
-        let expected =
-            "A Proxy could not be cloned: what is behind it can't be known (at result.it).";
+        let expected = "A Proxy could not be cloned: what is behind it can't be known; of a promise of a call await the result (at result.it).";
         assert_eq!(
             refused(&format!("return {{ it: {source} }};")),
             expected,
             "{source}"
         );
     }
+    // What can be called is passed by reference.
     for source in [
         "class {}",
         "async () => 1",
         "function* () {}",
         "Math.max",
         "console.log",
+        "new Proxy(() => 1, {})",
+        "new (class extends RpcTarget {})()",
     ] {
-        let expected =
-            "A function could not be cloned: functions can't be passed yet (at result.it).";
-        assert_eq!(
-            refused(&format!("return {{ it: {source} }};")),
-            expected,
-            "{source}"
+        let body = format!(
+            "const {{ RpcTarget }} = await import('cloudflare:workers'); return {{ it: {source} }};"
         );
+        let Outcome::Value(value) = bench.run(&body).outcome else {
+            panic!("{source} is passed by reference");
+        };
+        assert_eq!(value.externals, [External::Export(1)], "{source}");
     }
     assert_eq!(
         refused("return new Map([['k', { deep: Symbol() }]]);"),
@@ -826,6 +827,7 @@ fn json_goes_in_and_out_as_text() {
         call.args = Bytes {
             form: Form::Json,
             bytes: args.into(),
+            externals: Vec::new(),
         };
         call.result_form = Form::Json;
         bench.report(bench.send(isolate, call))
@@ -881,6 +883,7 @@ fn json_goes_in_and_out_as_text() {
     invalid.args = Bytes {
         form: Form::Json,
         bytes: b"[\"\xff\"]".to_vec(),
+        externals: Vec::new(),
     };
     let report = bench.report(bench.send(isolate, invalid));
     assert!(
@@ -955,6 +958,7 @@ fn the_limit_on_nesting_can_be_raised_to_the_ceiling() {
             call.args = Bytes {
                 form,
                 bytes: text.into(),
+                externals: Vec::new(),
             };
         }
         call.result_form = form;
@@ -984,6 +988,7 @@ fn json_is_as_deep_as_any_value_may_be() {
         call.args = Bytes {
             form: Form::Json,
             bytes: args.into(),
+            externals: Vec::new(),
         };
         call.result_form = Form::Json;
         bench.report(bench.send(isolate, call))
@@ -1057,6 +1062,7 @@ fn raw(bench: &Bench, isolate: u64, bytes: Vec<u8>) -> Report {
     call.args = Bytes {
         form: Form::Cbor,
         bytes,
+        externals: Vec::new(),
     };
     bench.report(bench.send(isolate, call))
 }

@@ -28,6 +28,15 @@ function hidden() {
   };
 }
 
+// What is behind a stub is somewhere else: every name leads to one more.
+const isStub = (it) => {
+  try {
+    return it instanceof workers.RpcStub || it instanceof workers.RpcPromise || it instanceof workers.RpcProperty;
+  } catch {
+    return false; // a revoked Proxy
+  }
+};
+
 // [path, object] of everything from the roots on, breadth first.
 export function walk(roots) {
   const found = new Map();
@@ -36,7 +45,7 @@ export function walk(roots) {
   while (edge.length > 0) {
     const next = [];
     for (const [path, object] of edge) {
-      if (!isObject(object) || found.has(object)) continue;
+      if (!isObject(object) || found.has(object) || isStub(object)) continue;
       let keys;
       try { keys = Reflect.ownKeys(object); } catch { continue; } // a revoked Proxy
       found.set(object, path);
@@ -72,6 +81,7 @@ export function callAll(found) {
     for (const [index, attempt] of attempts.entries()) {
       let result;
       try { result = attempt(); } catch { continue; }
+      if (isStub(result)) continue;
       if (typeof result === "function" || (typeof result === "object" && result !== null)) {
         if (!found.has(result)) results[`${path}(${index})`] = result;
         if (typeof result === "function" && result !== it) {

@@ -100,6 +100,8 @@ pub struct Encoded {
     pub form: Form,
     /// The encoded value; empty where it is undefined.
     pub bytes: Vec<u8>,
+    /// Entries of the table that the bytes refer to.
+    pub externals: u32,
 }
 
 /// How a value is encoded.

@@ -183,6 +183,14 @@ impl Core {
         }
     }
 
+    /// The live isolate of a worker, if it has one.
+    pub fn live_isolate(&self, worker: WorkerId) -> Option<IsolateId> {
+        match self.workers.get(&worker)?.place {
+            Place::Live(slot) => Some(self.slots.get(slot).isolate),
+            Place::Nowhere | Place::Waiting(_) => None,
+        }
+    }
+
     /// Whether a drain has started, so that readiness should be denied.
     pub fn is_draining(&self) -> bool {
         self.drain != Drain::No

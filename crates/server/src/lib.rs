@@ -21,13 +21,15 @@ mod router;
 mod server;
 mod service;
 mod session;
+mod tables;
 
 pub use crate::{
     admin::{Admin, AdminState, Probe},
     auth::{Tokens, TokensError},
     config::ServerConfig,
     metrics::{BuildInfo, LabelInfo, MetricInfo, Metrics},
-    outcome::{CallAnswer, verdict_kind_names},
+    outcome::{Answered, CallAnswer},
+    router::{Address, Export, Payload, Remote},
     server::{Server, ServerError},
     service::Service,
     session::{Entrypoint, LoadError, Session, Worker},

@@ -1,29 +1,210 @@
-//! The addresses of everything that can be called.
+//! The addresses of everything that can be called, and what is called through them.
 //!
-//! Only isolates are callable yet; objects of clients and services of the host join them with capabilities. An address
-//! carries the session that owns it, and a session that is over is a flag on every address that came from it.
+//! An address is authority: who holds one may call it. Isolates hold theirs in a table by small numbers (`tables`), which
+//! are all that a guest can name; clients hold theirs as capabilities of their protocol. Calls between isolates go from
+//! one to the other through the service, without a protocol in between.
 
-use coracle_loader::{SessionId, WorkerId};
+use crate::{
+    outcome::{Answered, CallAnswer},
+    service::Service,
+    session::{Entrypoint, Worker},
+};
+use coracle_isolate::{CallAccess, Form, Message, Outcome, Report, Thrown, Usage};
+use coracle_loader::SessionId;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
+use tokio::sync::{mpsc, oneshot};
 
 /// Where a call goes.
-#[derive(Clone, Debug)]
-pub(crate) struct Address {
-    pub(crate) target: Target,
-    pub(crate) owner: Owner,
-}
-
-/// What is at an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+#[derive(Clone)]
+pub enum Address {
     /// An export of a worker's main module, in whichever isolate runs the worker at the time.
-    Entrypoint { worker: WorkerId, export: Arc<str> },
+    Entrypoint(Entrypoint),
+    /// An object that an isolate has given out. It is gone with the isolate.
+    Export(Arc<Export>),
+    /// An object of a client's.
+    Remote(Arc<Remote>),
+    /// What an isolate named that it does not hold.
+    Broken,
 }
 
-/// The session that an address came from.
+/// A value and what it refers to.
+#[derive(Clone)]
+pub struct Payload {
+    /// What `bytes` are.
+    pub form: Form,
+    /// Empty for `undefined`.
+    pub bytes: Vec<u8>,
+    /// What the bytes refer to by index.
+    pub externals: Vec<Address>,
+}
+
+impl Payload {
+    /// The value `undefined`.
+    pub const UNDEFINED: Self = Self {
+        form: Form::Undefined,
+        bytes: Vec::new(),
+        externals: Vec::new(),
+    };
+}
+
+/// An object that an isolate has given out, held once. The isolate is told when it is dropped.
+pub struct Export {
+    pub(crate) worker: Worker,
+    pub(crate) isolate: u64,
+    pub(crate) id: u64,
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        let service = self.worker.service();
+        service.scheduler().send(Message::Release {
+            isolate: self.isolate,
+            exports: vec![self.id],
+        });
+    }
+}
+
+/// An object of a client's, held by the thread that serves the client.
+pub struct Remote {
+    commands: mpsc::UnboundedSender<RemoteCommand>,
+    /// Its place in that thread's table.
+    pub(crate) id: u64,
+}
+
+impl Remote {
+    pub(crate) fn new(commands: mpsc::UnboundedSender<RemoteCommand>, id: u64) -> Self {
+        Self { commands, id }
+    }
+
+    /// Whether it is held for the client that these commands go to.
+    pub(crate) fn is_of(&self, commands: &mpsc::UnboundedSender<RemoteCommand>) -> bool {
+        self.commands.same_channel(commands)
+    }
+
+    /// Sends a call on its way. It is given up when the sender is dropped that this answers.
+    pub(crate) fn call(&self, call: RemoteCall) -> oneshot::Sender<()> {
+        let (kept, given_up) = oneshot::channel();
+        let command = RemoteCommand::Call {
+            target: self.id,
+            call,
+            given_up,
+        };
+        if let Err(mpsc::error::SendError(RemoteCommand::Call { call, .. })) =
+            self.commands.send(command)
+        {
+            call.answer_to.send(Ok(threw(
+                "The client that holds this object has disconnected.",
+            )));
+        }
+        kept
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let _ = self.commands.send(RemoteCommand::Release(self.id));
+    }
+}
+
+/// What the thread that serves a client is asked to do.
+pub(crate) enum RemoteCommand {
+    Call {
+        target: u64,
+        call: RemoteCall,
+        /// Resolves when nobody waits for the answer any more.
+        given_up: oneshot::Receiver<()>,
+    },
+    /// An entry of its table is not needed any more.
+    Release(u64),
+}
+
+/// A call of a client's object.
+pub(crate) struct RemoteCall {
+    pub(crate) path: Vec<String>,
+    pub(crate) access: CallAccess,
+    pub(crate) args: Payload,
+    pub(crate) answer_to: AnswerTo,
+}
+
+/// Who waits for an answer.
+pub(crate) enum AnswerTo {
+    /// A caller outside.
+    Caller(oneshot::Sender<CallAnswer>),
+    /// A call that an isolate made.
+    Operation {
+        service: Arc<Service>,
+        isolate: u64,
+        operation: u64,
+    },
+}
+
+impl AnswerTo {
+    /// Passes an answer on. Not while the service's state is held.
+    pub(crate) fn send(self, answer: CallAnswer) {
+        match self {
+            Self::Caller(sender) => drop(sender.send(answer)),
+            Self::Operation {
+                service,
+                isolate,
+                operation,
+            } => service.answer_operation(isolate, operation, answer),
+        }
+    }
+}
+
+impl Address {
+    /// Calls, or reads, what is at `path`. Dropping the future gives the call up.
+    pub async fn call(
+        &self,
+        access: CallAccess,
+        path: Vec<String>,
+        args: Payload,
+        result_form: Form,
+    ) -> CallAnswer {
+        match self {
+            Self::Entrypoint(entrypoint) => {
+                entrypoint.invoke(access, path, args, result_form).await
+            }
+            Self::Export(export) => {
+                let worker = &export.worker;
+                worker
+                    .invoke_export(export, access, path, args, result_form)
+                    .await
+            }
+            Self::Remote(remote) => {
+                let (sender, answer) = oneshot::channel();
+                let _kept = remote.call(RemoteCall {
+                    path,
+                    access,
+                    args,
+                    answer_to: AnswerTo::Caller(sender),
+                });
+                let gone = || Ok(threw("The client that holds this object has disconnected."));
+                answer.await.unwrap_or_else(|_| gone())
+            }
+            Self::Broken => Ok(threw("This capability is not one that the isolate holds.")),
+        }
+    }
+}
+
+/// An answer that is an exception of ours.
+pub(crate) fn threw(message: &str) -> Answered {
+    Answered::of(Report {
+        outcome: Outcome::Threw(Box::new(Thrown {
+            name: "Error".into(),
+            message: message.into(),
+            ..Thrown::default()
+        })),
+        usage: Usage::default(),
+        logs: Vec::new(),
+        log_bytes_dropped: 0,
+    })
+}
+
+/// The session that something came from.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub(crate) session: SessionId,
@@ -38,7 +219,7 @@ impl Owner {
         }
     }
 
-    /// Makes every address of this owner useless. Returns whether it was the first to do so.
+    /// Makes everything of this owner useless. Returns whether it was the first to do so.
     pub(crate) fn revoke(&self) -> bool {
         !self.revoked.swap(true, Ordering::Relaxed)
     }
@@ -55,15 +236,9 @@ mod tests {
     #[test]
     fn revoking_an_owner_reaches_every_copy_of_it() {
         let owner = Owner::new(SessionId(1));
-        let address = Address {
-            target: Target::Entrypoint {
-                worker: WorkerId(1),
-                export: "default".into(),
-            },
-            owner: owner.clone(),
-        };
+        let copy = owner.clone();
         assert!(owner.revoke());
-        assert!(!address.owner.revoke());
-        assert!(address.owner.is_revoked());
+        assert!(!copy.revoke());
+        assert!(copy.is_revoked());
     }
 }

@@ -3,20 +3,27 @@
 //! Callers are on RPC threads, isolates on threads of their own; both only hold the lock for the core's decision and
 //! for handing messages on, never while anything runs or waits.
 
-use crate::{metrics::Metrics, outcome::CallAnswer};
+use crate::{
+    metrics::Metrics,
+    outcome::{Answered, CallAnswer},
+    router::{Address, AnswerTo, Payload, RemoteCall, threw},
+    session::{OutCall, WorkerInner},
+    tables::{Outgoing, Table},
+};
 use coracle_isolate::{
-    Call, Event as IsolateEvent, Message, Outcome, Report, Scheduler, Usage, Verdict, VerdictKind,
-    WorkerSpec,
+    Answer, Bytes, Call, Event as IsolateEvent, External, Form, Message, Outcome, OutwardCall,
+    Report, Scheduler, Usage, Verdict, VerdictKind, WorkerSpec,
 };
 use coracle_loader::{
     CallId, Core, CoreConfig, Effect, Event, Gauges, IsolateId, Limits, LossCause, Refusal,
     SessionId, TenantId, WorkerId,
 };
 use std::{
+    any::Any,
     collections::{HashMap, HashSet},
     ops::{Deref, DerefMut},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -24,6 +31,7 @@ use tokio::sync::oneshot;
 
 /// What everything in a server shares.
 pub struct Service {
+    itself: Weak<Self>,
     state: Mutex<State>,
     /// Events of isolates that wait for whoever holds the state.
     inbox: Mutex<Vec<IsolateEvent>>,
@@ -41,6 +49,10 @@ struct State {
     tenants: HashMap<String, TenantId>,
     workers: HashMap<WorkerId, Loaded>,
     calls: HashMap<CallId, Pending>,
+    /// What each isolate holds of others.
+    tables: HashMap<u64, Table>,
+    /// What is dropped once the state is let go: dropping it may need the state again.
+    garbage: Vec<Box<dyn Any + Send>>,
     /// Isolates that were asked to end and have not yet.
     ending: HashSet<u64>,
     drain_complete: bool,
@@ -50,17 +62,20 @@ struct State {
 
 /// The state, held. Who lets it go takes on what isolates reported meanwhile, because they don't wait for it.
 struct Locked<'a> {
-    state: MutexGuard<'a, State>,
-    /// Dropped after the guard.
-    _then: TakeInbox<'a>,
+    service: &'a Service,
+    /// There until it is dropped.
+    state: Option<MutexGuard<'a, State>>,
 }
 
-struct TakeInbox<'a>(&'a Service);
-
-impl Drop for TakeInbox<'_> {
+impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        if !self.0.inbox().is_empty() {
-            self.0.take_inbox();
+        let garbage = self
+            .state
+            .take()
+            .map(|mut state| std::mem::take(&mut state.garbage));
+        drop(garbage);
+        if !self.service.inbox().is_empty() {
+            self.service.take_inbox();
         }
     }
 }
@@ -69,19 +84,23 @@ impl Deref for Locked<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
-        &self.state
+        self.state.as_ref().expect("held until it is dropped")
     }
 }
 
 impl DerefMut for Locked<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        &mut self.state
+        self.state.as_mut().expect("held until it is dropped")
     }
 }
 
 /// A worker's code, kept while a stub or a call may need it.
 struct Loaded {
     spec: WorkerSpec,
+    /// What `env` refers to.
+    env: Vec<Address>,
+    /// The handle that keeps it loaded.
+    handle: Weak<WorkerInner>,
     calls: usize,
     released: bool,
     /// What its last call cost, if there was one.
@@ -107,8 +126,18 @@ struct Pending {
     worker: WorkerId,
     /// Until it is dispatched.
     call: Option<Box<Call>>,
+    args: Vec<Address>,
+    props: Arc<[Address]>,
     isolate: Option<IsolateId>,
-    answer: oneshot::Sender<CallAnswer>,
+    answer_to: Waiting,
+    /// What is called, kept alive.
+    callee: Address,
+}
+
+/// Who waits for the answer of a call to a worker.
+enum Waiting {
+    Caller(oneshot::Sender<CallAnswer>),
+    Operation { isolate: u64, operation: u64 },
 }
 
 impl State {
@@ -121,26 +150,34 @@ impl State {
         Some(pending)
     }
 
+    fn discard(&mut self, garbage: impl Any + Send) {
+        self.garbage.push(Box::new(garbage));
+    }
+
     fn forget_worker_if_done(&mut self, worker: WorkerId) {
         if self
             .workers
             .get(&worker)
             .is_some_and(|loaded| loaded.released && loaded.calls == 0)
         {
-            self.workers.remove(&worker);
+            let forgotten = self.workers.remove(&worker);
+            self.discard(forgotten);
         }
     }
 }
 
 impl Service {
     pub(crate) fn new(config: CoreConfig, limits: Limits, metrics: Arc<Metrics>) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|itself| Self {
+            itself: Weak::clone(itself),
             state: Mutex::new(State {
                 core: Core::new(config),
                 effects: Vec::new(),
                 tenants: HashMap::new(),
                 workers: HashMap::new(),
                 calls: HashMap::new(),
+                tables: HashMap::new(),
+                garbage: Vec::new(),
                 ending: HashSet::new(),
                 drain_complete: false,
                 assisting: false,
@@ -212,7 +249,12 @@ impl Service {
         });
     }
 
-    pub(crate) fn load(&self, session: SessionId, spec: WorkerSpec) -> Result<WorkerId, Refusal> {
+    pub(crate) fn load(
+        &self,
+        session: SessionId,
+        spec: WorkerSpec,
+        env: Vec<Address>,
+    ) -> Result<WorkerId, Refusal> {
         let (worker, refusal) = self.with(|state| {
             let worker = state.core.allocate_worker();
             state
@@ -230,6 +272,8 @@ impl Service {
                     worker,
                     Loaded {
                         spec,
+                        env,
+                        handle: Weak::new(),
                         calls: 0,
                         released: false,
                         last_cpu_us: None,
@@ -247,6 +291,13 @@ impl Service {
                 self.metrics.worker_loaded();
                 Ok(worker)
             }
+        }
+    }
+
+    /// Tells what keeps a worker loaded.
+    pub(crate) fn note_handle(&self, worker: WorkerId, handle: Weak<WorkerInner>) {
+        if let Some(loaded) = self.lock().workers.get_mut(&worker) {
+            loaded.handle = handle;
         }
     }
 
@@ -272,37 +323,21 @@ impl Service {
         Arrival(Arc::clone(self))
     }
 
-    /// Starts a call. `call.invocation` is set here.
+    /// Starts a call.
     ///
     /// A call that is alone in the server begins on this thread, for about 100 µs at most, instead of waking another
     /// one; see docs/decisions/0005-a-call-alone-begins-where-it-came-in.md.
-    pub(crate) fn call(&self, arrival: Arrival, worker: WorkerId, mut call: Box<Call>) -> InFlight {
+    pub(crate) fn call(&self, arrival: Arrival, call: OutCall) -> InFlight {
         let (answer, receiver) = oneshot::channel();
         let alone = self.is_alone();
+        let worker = call.worker.id();
         let memory_is_short = self.scheduler().is_memory_short();
         let id = self.with(|state| {
             if memory_is_short {
                 state.core.on_event(Event::MemoryShort, &mut state.effects);
             }
             state.assisting = alone && state.workers.get(&worker).is_some_and(Loaded::is_short);
-            let id = state.core.allocate_call();
-            call.invocation = id.0;
-            state.calls.insert(
-                id,
-                Pending {
-                    worker,
-                    call: Some(call),
-                    isolate: None,
-                    answer,
-                },
-            );
-            if let Some(loaded) = state.workers.get_mut(&worker) {
-                loaded.calls += 1;
-            }
-            state
-                .core
-                .on_event(Event::CallArrived { call: id, worker }, &mut state.effects);
-            id
+            self.place(state, call, Waiting::Caller(answer))
         });
         InFlight {
             arrival,
@@ -317,22 +352,69 @@ impl Service {
         self.arrived.load(Ordering::Relaxed) <= 1
     }
 
+    /// Takes a call on and lets the core place it. An object of an isolate's is called there or not at all.
+    fn place(&self, state: &mut State, call: OutCall, answer_to: Waiting) -> CallId {
+        let OutCall {
+            worker,
+            isolate,
+            mut call,
+            args,
+            props,
+            callee,
+        } = call;
+        let id = state.core.allocate_call();
+        call.invocation = id.0;
+        let pending = Pending {
+            worker: worker.id(),
+            call: Some(call),
+            args,
+            props,
+            isolate: None,
+            answer_to,
+            callee,
+        };
+        let live = state.core.live_isolate(worker.id()).map(|live| live.0);
+        if isolate.is_some() && isolate != live {
+            let report = lost(LossCause::IsolateLost, false);
+            self.answer(state, pending, Ok(Answered::of(report)));
+            state.discard(worker);
+            return id;
+        }
+        state.calls.insert(id, pending);
+        if let Some(loaded) = state.workers.get_mut(&worker.id()) {
+            loaded.calls += 1;
+        }
+        let arrived = Event::CallArrived {
+            call: id,
+            worker: worker.id(),
+        };
+        state.core.on_event(arrived, &mut state.effects);
+        state.discard(worker);
+        id
+    }
+
     fn drop_call(&self, call: CallId) {
-        let isolate = self.with(|state| {
-            state
-                .core
-                .on_event(Event::CallDropped { call }, &mut state.effects);
-            state.calls.get(&call).and_then(|pending| pending.isolate)
-        });
+        self.with(|state| self.give_up(state, call));
+    }
+
+    /// Nobody waits for a call any more.
+    fn give_up(&self, state: &mut State, call: CallId) {
+        state
+            .core
+            .on_event(Event::CallDropped { call }, &mut state.effects);
+        self.act(state);
         // Unless the core has ended the isolate for it: others are inside, and only this call is given up.
-        if let Some(isolate) = isolate
-            && self.lock().calls.contains_key(&call)
-        {
+        if let Some(isolate) = state.calls.get(&call).and_then(|pending| pending.isolate) {
             self.scheduler().send(Message::Cancel {
                 isolate: isolate.0,
                 invocation: call.0,
             });
         }
+    }
+
+    /// Answers a call that an isolate has made. Not while the state is held.
+    pub(crate) fn answer_operation(&self, isolate: u64, operation: u64, answer: CallAnswer) {
+        self.with(|state| self.settle(state, isolate, operation, answer));
     }
 
     // --- drain ---
@@ -376,7 +458,9 @@ impl Service {
             for event in events {
                 self.apply(&mut state, event);
             }
+            let garbage = std::mem::take(&mut state.garbage);
             drop(state);
+            drop(garbage);
             if self.inbox().is_empty() {
                 return;
             }
@@ -386,18 +470,25 @@ impl Service {
     fn apply(&self, state: &mut State, event: IsolateEvent) {
         match event {
             IsolateEvent::Finished {
+                isolate,
                 invocation,
-                report,
+                mut report,
                 isolate_reusable,
-                ..
             } => {
                 let call = CallId(invocation);
+                let externals = match &mut report.outcome {
+                    Outcome::Value(value) => std::mem::take(&mut value.externals),
+                    _ => Vec::new(),
+                };
+                let externals = adopt(state, isolate, externals);
                 if let Some(pending) = state.take_call(call) {
                     self.metrics.invocation(&report);
                     if let Some(loaded) = state.workers.get_mut(&pending.worker) {
                         loaded.last_cpu_us = Some(report.usage.cpu_us);
                     }
-                    let _ = pending.answer.send(Ok(report));
+                    self.answer(state, pending, Ok(Answered { report, externals }));
+                } else {
+                    state.discard(externals);
                 }
                 state.core.on_event(
                     Event::CallFinished {
@@ -407,7 +498,33 @@ impl Service {
                     &mut state.effects,
                 );
             }
+            IsolateEvent::Called {
+                isolate,
+                operation,
+                call,
+                ..
+            } => self.isolate_calls(state, isolate, operation, *call),
+            IsolateEvent::CallDropped { isolate, operation } => {
+                let table = state.tables.get_mut(&isolate);
+                let outgoing = table.and_then(|table| table.outgoing.remove(&operation));
+                self.give_up_outgoing(state, outgoing);
+            }
+            IsolateEvent::Released { isolate, imports } => {
+                if let Some(table) = state.tables.get_mut(&isolate) {
+                    let released: Vec<_> = imports
+                        .into_iter()
+                        .filter_map(|import| table.release(import))
+                        .collect();
+                    state.discard(released);
+                }
+            }
             IsolateEvent::Ended { isolate } => {
+                if let Some(mut table) = state.tables.remove(&isolate) {
+                    for (_, outgoing) in table.outgoing.drain() {
+                        self.give_up_outgoing(state, Some(outgoing));
+                    }
+                    state.discard(table);
+                }
                 // By itself, unless it was asked to; both are an end.
                 if !state.ending.remove(&isolate) {
                     self.metrics.isolate_ended("other");
@@ -423,14 +540,132 @@ impl Service {
         self.act(state);
     }
 
+    /// An isolate calls something of what it holds.
+    fn isolate_calls(&self, state: &mut State, isolate: u64, operation: u64, call: OutwardCall) {
+        let OutwardCall {
+            import,
+            path,
+            access,
+            args,
+        } = call;
+        let externals = adopt(state, isolate, args.externals);
+        let args = Payload {
+            form: args.form,
+            bytes: args.bytes,
+            externals,
+        };
+        let callee = state
+            .tables
+            .get(&isolate)
+            .and_then(|table| table.import(import));
+        let form = Form::Cbor;
+        let call = match &callee {
+            Some(Address::Entrypoint(entrypoint)) => {
+                OutCall::of_entrypoint(entrypoint, access, path, args, form)
+            }
+            Some(Address::Export(export)) => OutCall::of_export(export, access, path, args, form),
+            Some(Address::Remote(remote)) => {
+                let Some(service) = self.itself.upgrade() else {
+                    return;
+                };
+                let kept = remote.call(RemoteCall {
+                    path,
+                    access,
+                    args,
+                    answer_to: AnswerTo::Operation {
+                        service,
+                        isolate,
+                        operation,
+                    },
+                });
+                if let Some(table) = state.tables.get_mut(&isolate) {
+                    table.outgoing.insert(operation, Outgoing::Remote(kept));
+                }
+                return state.discard(callee);
+            }
+            Some(Address::Broken) | None => {
+                state.discard(args);
+                let broken = threw("This capability is not one that the isolate holds.");
+                return self.settle(state, isolate, operation, Ok(broken));
+            }
+        };
+        state.discard(callee);
+        if call.worker.is_revoked() {
+            state.discard(call);
+            return self.settle(state, isolate, operation, Err(Refusal::SessionClosed));
+        }
+        let id = self.place(state, call, Waiting::Operation { isolate, operation });
+        if state.calls.contains_key(&id)
+            && let Some(table) = state.tables.get_mut(&isolate)
+        {
+            table.outgoing.insert(operation, Outgoing::Call(id));
+        }
+    }
+
+    fn give_up_outgoing(&self, state: &mut State, outgoing: Option<Outgoing>) {
+        match outgoing {
+            Some(Outgoing::Call(call)) => self.give_up(state, call),
+            // Dropping it tells the client's thread.
+            Some(Outgoing::Remote(_)) | None => {}
+        }
+    }
+
+    /// Passes the answer of a call of a worker on.
+    fn answer(&self, state: &mut State, pending: Pending, answer: CallAnswer) {
+        let Pending {
+            answer_to,
+            callee,
+            args,
+            props,
+            ..
+        } = pending;
+        state.discard((callee, args, props));
+        match answer_to {
+            Waiting::Caller(sender) => {
+                if let Err(unheard) = sender.send(answer) {
+                    state.discard(unheard);
+                }
+            }
+            Waiting::Operation { isolate, operation } => {
+                self.settle(state, isolate, operation, answer);
+            }
+        }
+    }
+
+    /// Tells an isolate what its call came to.
+    fn settle(&self, state: &mut State, isolate: u64, operation: u64, answer: CallAnswer) {
+        let Some(table) = state.tables.get_mut(&isolate) else {
+            return state.discard(answer);
+        };
+        table.outgoing.remove(&operation);
+        let answer = match answer {
+            Err(refusal) => Answer::Failed(refusal.to_string()),
+            Ok(Answered {
+                mut report,
+                externals,
+            }) => {
+                let externals = table.offer(externals);
+                if let Outcome::Value(value) = &mut report.outcome {
+                    value.externals = externals;
+                }
+                Answer::Outcome(report.outcome)
+            }
+        };
+        self.scheduler().send(Message::Settle {
+            isolate,
+            operation,
+            answer: Box::new(answer),
+        });
+    }
+
     // --- doing what the core decides ---
 
     fn lock(&self) -> Locked<'_> {
         // Whole after every event: nothing under this lock panics half way through one.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Locked {
-            state,
-            _then: TakeInbox(self),
+            service: self,
+            state: Some(state),
         }
     }
 
@@ -471,10 +706,12 @@ impl Service {
     fn act_on(&self, state: &mut State, effect: Effect) {
         match effect {
             Effect::StartIsolate { isolate, worker } => {
-                let Some(spec) = state.workers.get(&worker).map(|loaded| loaded.spec.clone())
-                else {
+                let Some(loaded) = state.workers.get(&worker) else {
                     return;
                 };
+                let spec = loaded.spec.clone();
+                let table = Table::new(isolate.0, &loaded.handle, &loaded.env);
+                state.tables.insert(isolate.0, table);
                 self.metrics.isolate_started();
                 self.send(
                     state,
@@ -489,7 +726,19 @@ impl Service {
                     return;
                 };
                 pending.isolate = Some(isolate);
-                if let Some(call) = pending.call.take() {
+                if let Some(mut call) = pending.call.take() {
+                    let args = std::mem::take(&mut pending.args);
+                    let props = Arc::clone(&pending.props);
+                    if let Some(table) = state.tables.get_mut(&isolate.0) {
+                        call.args.externals = table.offer(args);
+                        if !props.is_empty() {
+                            let externals = table.offer(props.to_vec());
+                            call.props = Arc::new(Bytes {
+                                externals,
+                                ..(*call.props).clone()
+                            });
+                        }
+                    }
                     self.send(
                         state,
                         Message::Call {
@@ -502,14 +751,14 @@ impl Service {
             Effect::RefuseCall { call, refusal } => {
                 if let Some(pending) = state.take_call(call) {
                     self.metrics.refused(refusal_name(refusal));
-                    let _ = pending.answer.send(Err(refusal));
+                    self.answer(state, pending, Err(refusal));
                 }
             }
             Effect::LoseCall { call, cause } => {
                 if let Some(pending) = state.take_call(call) {
                     let report = lost(cause, pending.call.is_none());
                     self.metrics.invocation(&report);
-                    let _ = pending.answer.send(Ok(Box::new(report)));
+                    self.answer(state, pending, Ok(Answered::of(report)));
                 }
             }
             Effect::EndIsolate { isolate, cause } => {
@@ -523,6 +772,13 @@ impl Service {
                 self.drained.notify_waiters();
             }
         }
+    }
+}
+
+fn adopt(state: &State, isolate: u64, externals: Vec<External>) -> Vec<Address> {
+    match state.tables.get(&isolate) {
+        Some(table) => table.adopt(externals),
+        None => externals.iter().map(|_| Address::Broken).collect(),
     }
 }
 
@@ -576,7 +832,7 @@ impl InFlight {
         let answer = (&mut self.answer).await;
         self.done = true;
         // The sender is kept until it has answered; a lost one would be a fault of ours, told as such.
-        answer.unwrap_or_else(|_| Ok(Box::new(lost(LossCause::IsolateLost, true))))
+        answer.unwrap_or_else(|_| Ok(Answered::of(lost(LossCause::IsolateLost, true))))
     }
 }
 

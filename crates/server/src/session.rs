@@ -3,14 +3,14 @@
 
 use crate::{
     outcome::CallAnswer,
-    router::{Address, Owner, Target},
+    router::{Address, Export, Owner, Payload},
     service::{InFlight, Service},
 };
 use coracle_abi as abi;
 use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec};
 use coracle_loader::{
-    Encoded, Limits, LimitsRequest, ModuleBody, Outbound, Problems, Refusal, TenantId, WorkerCode,
-    WorkerId, check,
+    Limits, LimitsRequest, ModuleBody, Outbound, Problems, Refusal, TenantId, WorkerCode, WorkerId,
+    check,
 };
 use std::sync::Arc;
 
@@ -74,20 +74,20 @@ impl Session {
         self.0.close();
     }
 
-    /// Checks a worker's code and takes it in. Nothing of it runs yet.
+    /// Checks a worker's code and takes it in, with what its `env` refers to. Nothing of it runs yet.
     ///
     /// It reads all of the code: for large code, call it where waiting a few milliseconds harms nobody.
     ///
     /// # Errors
     /// See [`LoadError`].
-    pub fn load(&self, code: &WorkerCode) -> Result<Worker, LoadError> {
+    pub fn load(&self, code: &WorkerCode, env: Vec<Address>) -> Result<Worker, LoadError> {
         let service = &self.0.service;
-        let outcome = self.load_checked(code);
+        let outcome = self.load_checked(code, env);
         service.metrics().load(outcome.is_ok());
         outcome
     }
 
-    fn load_checked(&self, code: &WorkerCode) -> Result<Worker, LoadError> {
+    fn load_checked(&self, code: &WorkerCode, env: Vec<Address>) -> Result<Worker, LoadError> {
         if self.is_closed() {
             return Err(Refusal::SessionClosed.into());
         }
@@ -95,7 +95,7 @@ impl Session {
         check(code, service.limits())?;
         let limits = service.limits().lowered_by(&code.limits);
         let spec = WorkerSpec {
-            load: load_message(code, &limits).into(),
+            load: load_message(code, env.len(), &limits).into(),
             limits,
             tenant: self.0.tenant_id.0,
             outbound_refusal: match code.outbound {
@@ -104,12 +104,14 @@ impl Session {
             }
             .into(),
         };
-        let worker = service.load(self.0.owner.session, spec)?;
-        Ok(Worker(Arc::new(WorkerInner {
+        let id = service.load(self.0.owner.session, spec, env)?;
+        let worker = Worker(Arc::new(WorkerInner {
             session: self.clone(),
-            worker,
+            worker: id,
             limits,
-        })))
+        }));
+        service.note_handle(id, Arc::downgrade(&worker.0));
+        Ok(worker)
     }
 }
 
@@ -127,7 +129,7 @@ impl Drop for SessionInner {
     }
 }
 
-fn load_message(code: &WorkerCode, limits: &Limits) -> Vec<u8> {
+fn load_message(code: &WorkerCode, env_externals: usize, limits: &Limits) -> Vec<u8> {
     let modules = code.modules.iter().filter_map(|module| {
         let (kind, body) = match &module.body {
             ModuleBody::EsModule(text) => (abi::ModuleKind::EsModule, text.as_bytes()),
@@ -150,6 +152,9 @@ fn load_message(code: &WorkerCode, limits: &Limits) -> Vec<u8> {
         env: abi::Encoded {
             form: form(code.env.form),
             bytes: code.env.bytes[..].into(),
+            externals: (1..=env_externals as u64)
+                .map(abi::External::Import)
+                .collect(),
         },
         value_depth_max: u32::try_from(limits.value_depth_max).unwrap_or(u32::MAX),
     };
@@ -176,7 +181,7 @@ fn form(form: coracle_loader::Form) -> Form {
 #[derive(Clone)]
 pub struct Worker(Arc<WorkerInner>);
 
-struct WorkerInner {
+pub(crate) struct WorkerInner {
     session: Session,
     worker: WorkerId,
     limits: Limits,
@@ -189,98 +194,172 @@ impl Drop for WorkerInner {
 }
 
 impl Worker {
+    pub(crate) fn from_inner(inner: Arc<WorkerInner>) -> Self {
+        Self(inner)
+    }
+
+    pub(crate) fn id(&self) -> WorkerId {
+        self.0.worker
+    }
+
+    pub(crate) fn service(&self) -> &Arc<Service> {
+        &self.0.session.0.service
+    }
+
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.0.session.is_closed()
+    }
+
     /// The export `name` of the main module; empty is "default". Whether it exists shows at the first call.
     #[must_use]
-    pub fn entrypoint(&self, name: &str, props: Encoded, limits: &LimitsRequest) -> Entrypoint {
+    pub fn entrypoint(&self, name: &str, props: Payload, limits: &LimitsRequest) -> Entrypoint {
+        let Payload {
+            form,
+            bytes,
+            externals,
+        } = props;
+        self.entrypoint_of(name, Bytes::data(form, bytes), externals, limits)
+    }
+
+    pub(crate) fn entrypoint_of(
+        &self,
+        name: &str,
+        props: Bytes,
+        props_externals: Vec<Address>,
+        limits: &LimitsRequest,
+    ) -> Entrypoint {
         let export = if name.is_empty() { "default" } else { name };
         Entrypoint {
             worker: self.clone(),
-            address: Address {
-                target: Target::Entrypoint {
-                    worker: self.0.worker,
-                    export: export.into(),
-                },
-                owner: self.0.session.0.owner.clone(),
-            },
-            props: Arc::new(bytes(props)),
+            export: export.into(),
+            props: Arc::new(props),
+            props_externals: props_externals.into(),
             limits: self.0.limits.lowered_by(limits),
         }
     }
 
     /// Evaluates the modules, if that has not happened yet.
     pub async fn ready(&self) -> CallAnswer {
-        let entrypoint = self.entrypoint("", Encoded::default(), &LimitsRequest::default());
+        let entrypoint = self.entrypoint("", Payload::UNDEFINED, &LimitsRequest::default());
+        let nothing = (Vec::new(), Payload::UNDEFINED);
         entrypoint
-            .invoke(
-                CallAccess::Ready,
-                Vec::new(),
-                Encoded::default(),
-                Form::Cbor,
-            )
+            .invoke(CallAccess::Ready, nothing.0, nothing.1, Form::Cbor)
             .await
+    }
+
+    /// Calls an object that the worker's isolate has given out.
+    pub(crate) async fn invoke_export(
+        &self,
+        export: &Arc<Export>,
+        access: CallAccess,
+        path: Vec<String>,
+        args: Payload,
+        result_form: Form,
+    ) -> CallAnswer {
+        let call = OutCall::of_export(export, access, path, args, result_form);
+        self.invoke(call).await
+    }
+
+    async fn invoke(&self, call: OutCall) -> CallAnswer {
+        if self.is_revoked() {
+            return Err(Refusal::SessionClosed);
+        }
+        let service = self.service();
+        let arrival = service.arrive();
+        // Others that came in the same batch arrive before it is asked whether this one is alone.
+        tokio::task::yield_now().await;
+        let in_flight: InFlight = service.call(arrival, call);
+        in_flight.answer().await
+    }
+}
+
+/// A call of something in a worker, ready to be placed.
+pub(crate) struct OutCall {
+    pub(crate) worker: Worker,
+    /// Set for what only this isolate can serve.
+    pub(crate) isolate: Option<u64>,
+    pub(crate) call: Box<Call>,
+    pub(crate) args: Vec<Address>,
+    pub(crate) props: Arc<[Address]>,
+    /// Kept while the call is under way.
+    pub(crate) callee: Address,
+}
+
+impl OutCall {
+    pub(crate) fn of_export(
+        export: &Arc<Export>,
+        access: CallAccess,
+        path: Vec<String>,
+        args: Payload,
+        result_form: Form,
+    ) -> Self {
+        Self {
+            worker: export.worker.clone(),
+            isolate: Some(export.isolate),
+            call: Box::new(Call {
+                invocation: 0,
+                entrypoint: "".into(),
+                export: Some(export.id),
+                path,
+                access,
+                args: Bytes::data(args.form, args.bytes),
+                props: Arc::new(Bytes::UNDEFINED),
+                result_form,
+                limits: export.worker.0.limits,
+            }),
+            args: args.externals,
+            props: Arc::default(),
+            callee: Address::Export(Arc::clone(export)),
+        }
+    }
+
+    pub(crate) fn of_entrypoint(
+        entrypoint: &Entrypoint,
+        access: CallAccess,
+        path: Vec<String>,
+        args: Payload,
+        result_form: Form,
+    ) -> Self {
+        Self {
+            worker: entrypoint.worker.clone(),
+            isolate: None,
+            call: Box::new(Call {
+                invocation: 0,
+                entrypoint: Arc::clone(&entrypoint.export),
+                export: None,
+                path,
+                access,
+                args: Bytes::data(args.form, args.bytes),
+                props: Arc::clone(&entrypoint.props),
+                result_form,
+                limits: entrypoint.limits,
+            }),
+            args: args.externals,
+            props: Arc::clone(&entrypoint.props_externals),
+            callee: Address::Entrypoint(entrypoint.clone()),
+        }
     }
 }
 
 /// An export of a worker's main module, to be called.
 #[derive(Clone)]
 pub struct Entrypoint {
-    worker: Worker,
-    address: Address,
+    pub(crate) worker: Worker,
+    export: Arc<str>,
     props: Arc<Bytes>,
+    props_externals: Arc<[Address]>,
     limits: Limits,
 }
 
 impl Entrypoint {
-    /// Calls the method at `path`. Dropping the future gives the call up.
-    pub async fn call(
-        &self,
-        path: Vec<String>,
-        args: Encoded,
-        result_form: coracle_loader::Form,
-    ) -> CallAnswer {
-        self.invoke(CallAccess::Call, path, args, form(result_form))
-            .await
-    }
-
-    /// Reads the property at `path`.
-    pub async fn get(&self, path: Vec<String>, result_form: coracle_loader::Form) -> CallAnswer {
-        self.invoke(CallAccess::Get, path, Encoded::default(), form(result_form))
-            .await
-    }
-
-    async fn invoke(
+    pub(crate) async fn invoke(
         &self,
         access: CallAccess,
         path: Vec<String>,
-        args: Encoded,
+        args: Payload,
         result_form: Form,
     ) -> CallAnswer {
-        if self.address.owner.is_revoked() {
-            return Err(Refusal::SessionClosed);
-        }
-        let Target::Entrypoint { worker, export } = &self.address.target;
-        let call = Box::new(Call {
-            invocation: 0,
-            entrypoint: Arc::clone(export),
-            path,
-            access,
-            args: bytes(args),
-            props: Arc::clone(&self.props),
-            result_form,
-            limits: self.limits,
-        });
-        let service = &self.worker.0.session.0.service;
-        let arrival = service.arrive();
-        // Others that came in the same batch arrive before it is asked whether this one is alone.
-        tokio::task::yield_now().await;
-        let in_flight: InFlight = service.call(arrival, *worker, call);
-        in_flight.answer().await
-    }
-}
-
-fn bytes(encoded: Encoded) -> Bytes {
-    Bytes {
-        form: form(encoded.form),
-        bytes: encoded.bytes,
+        let call = OutCall::of_entrypoint(self, access, path, args, result_form);
+        self.worker.invoke(call).await
     }
 }

@@ -144,6 +144,7 @@ fn loader_code(code: &WorkerCode) -> coracle_loader::WorkerCode {
         env => Encoded {
             form: Form::Cbor,
             bytes: coracle_value::encode(env),
+            externals: 0,
         },
     };
     coracle_loader::WorkerCode {

@@ -195,6 +195,14 @@ impl Output {
         Ok(())
     }
 
+    /// A reference into the table of externals.
+    pub(super) fn external(&mut self, index: usize) -> Outcome {
+        self.tag(tag::EXTERNAL)?;
+        self.reserve(head_bytes(index as u64))?;
+        self.head(UNSIGNED, index as u64);
+        Ok(())
+    }
+
     pub(super) fn hole(&mut self) -> Outcome {
         self.tag(tag::HOLE)?;
         self.null()

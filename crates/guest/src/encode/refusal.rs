@@ -11,9 +11,12 @@ use crate::{
 pub(super) fn of_object(value: &Value<'_>, samples: &Samples) -> (&'static str, &'static str) {
     let class = raw::class_id(value);
     if value.is_proxy() {
-        ("A Proxy", "what is behind it can't be known")
+        (
+            "A Proxy",
+            "what is behind it can't be known; of a promise of a call await the result",
+        )
     } else if value.is_function() {
-        ("A function", "functions can't be passed yet")
+        ("A function", "here only data can be passed")
     } else if class == samples.promise {
         ("A promise", "await it first")
     } else {

@@ -1,7 +1,8 @@
 //! Beginning invocations, and giving them up because of time or their caller.
 
 use super::{
-    Actor, Effects, EntryKind, Guest, Life, Mail, Run, Surroundings, outcome::invoke_message,
+    Actor, Effects, EntryKind, Guest, Life, Mail, NOBODY, Run, Surroundings,
+    outcome::invoke_message,
 };
 use crate::{
     border::State,
@@ -10,6 +11,7 @@ use crate::{
     message::{Bytes, Call, CallAccess, Outcome, VerdictKind},
     random,
 };
+use coracle_abi as abi;
 use std::{sync::Arc, time::Duration};
 
 impl Actor {
@@ -64,6 +66,16 @@ impl Actor {
             terms,
         );
         self.guest = Guest::Running(Run::new(running, EntryKind::Load, invocation, terms));
+    }
+
+    /// Nobody outside holds these exports any more.
+    pub(super) fn release(&mut self, exports: Vec<u64>, around: &Surroundings<'_>) {
+        for export in &exports {
+            self.exports.remove(export);
+        }
+        // Encoding into a Vec can't fail.
+        let message = minicbor::to_vec(abi::Release { exports }).unwrap_or_default();
+        self.enter(Entry::Release(message), NOBODY, around);
     }
 
     pub(super) fn wall_time_is_up(

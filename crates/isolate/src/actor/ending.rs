@@ -10,7 +10,8 @@ use std::time::Duration;
 impl Actor {
     /// With nothing left that could settle a call, it is over; the isolate serves on.
     pub(super) fn end_hung(&mut self, around: &Surroundings<'_>, effects: &mut Effects) {
-        if !self.operations.is_empty() {
+        // A call of something that was given out may settle what is waited for.
+        if !self.operations.is_empty() || !self.exports.is_empty() {
             return;
         }
         let hung: Vec<u64> = self.invocations.keys().copied().collect();
@@ -188,6 +189,7 @@ impl Actor {
     fn drop_guest(&mut self) {
         self.guest = Guest::Unborn;
         self.operations.clear();
+        self.exports.clear();
     }
 
     fn send(&self, invocation: u64, report: Report, isolate_reusable: bool, effects: &mut Effects) {

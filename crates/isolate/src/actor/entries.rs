@@ -2,10 +2,10 @@
 
 use super::{Actor, Effects, EntryKind, Guest, Life, NOBODY, Paying, Run, Surroundings};
 use crate::{
-    border::{self, Allowance},
+    border::{self, Allowance, Started},
     fuel,
     instance::{Done, Entry, Running, Terms},
-    message::Outcome,
+    message::{Event, External, Outcome, Verdict, VerdictKind},
 };
 use coracle_abi as abi;
 use std::time::Duration;
@@ -198,7 +198,7 @@ impl Actor {
         self.take_logs(invocation);
         let mut outbox = border::lock(&self.outbox);
         for started in std::mem::take(&mut outbox.started) {
-            if let border::Started::Timer { .. } = started {
+            if let Started::Timer { .. } = started {
                 outbox.timer_done();
             }
         }
@@ -241,15 +241,21 @@ impl Actor {
         effects: &mut Effects,
     ) -> Life {
         self.take_logs(invocation);
-        let (finished, started, cancelled) = {
+        let (finished, started, cancelled, released) = {
             let mut outbox = border::lock(&self.outbox);
             (
                 std::mem::take(&mut outbox.finished),
                 std::mem::take(&mut outbox.started),
                 std::mem::take(&mut outbox.cancelled),
+                std::mem::take(&mut outbox.released),
             )
         };
         for start in started {
+            if let Started::Call { call, .. } = &start
+                && self.give_out(&call.args.externals, invocation, around, effects) == Life::Ended
+            {
+                return Life::Ended;
+            }
             self.start_operation(start, invocation, around, effects);
         }
         for operation in cancelled {
@@ -260,7 +266,41 @@ impl Actor {
                 return Life::Ended;
             }
         }
+        if !released.is_empty() {
+            effects.events.push(Event::Released {
+                isolate: self.isolate,
+                imports: released,
+            });
+        }
         Life::GoesOn
+    }
+
+    /// The guest gives objects out; too many at once end it.
+    pub(super) fn give_out(
+        &mut self,
+        externals: &[External],
+        invocation: u64,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) -> Life {
+        for external in externals {
+            if let External::Export(export) = external {
+                self.exports.insert(*export);
+            }
+        }
+        let (used, limit) = (self.exports.len() as u64, self.spec.limits.exports_max);
+        if used <= limit {
+            return Life::GoesOn;
+        }
+        let verdict = match self.invocations.get(&invocation) {
+            Some(books) => books.verdict(VerdictKind::Exports, "exports_max", used, limit),
+            None => Verdict::without_limit(VerdictKind::Exports, true),
+        };
+        self.end(
+            Some((invocation, Outcome::Verdict(verdict))),
+            around,
+            effects,
+        )
     }
 }
 

@@ -17,13 +17,13 @@ use crate::{
     fuel,
     instance::{Entry, Instance, Running},
     invocation::{Invocation, Memory},
-    message::{Call, Event, WorkerSpec},
+    message::{Answer, Call, Event, WorkerSpec},
     pool_memory::PoolMemory,
     sandbox::Sandbox,
 };
 use operations::Operation;
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -91,6 +91,8 @@ pub(crate) struct Alarm {
 pub(crate) enum Mail {
     Call { call: Box<Call>, arrived: Duration },
     Settle { operation: u64, bytes: Vec<u8> },
+    Answer { operation: u64, answer: Box<Answer> },
+    Release { exports: Vec<u64> },
     Collect,
     WallTime { invocation: u64 },
     Cancel { invocation: u64 },
@@ -103,7 +105,12 @@ impl Mail {
         match self {
             Self::WallTime { invocation } => Some(AlarmOf::WallTime(*invocation)),
             Self::Settle { operation, .. } => Some(AlarmOf::Operation(*operation)),
-            Self::Call { .. } | Self::Collect | Self::Cancel { .. } | Self::End => None,
+            Self::Call { .. }
+            | Self::Answer { .. }
+            | Self::Release { .. }
+            | Self::Collect
+            | Self::Cancel { .. }
+            | Self::End => None,
         }
     }
 
@@ -147,6 +154,8 @@ pub(crate) struct Actor {
     /// Boxed, because a map keeps room for eleven, also when it is empty.
     invocations: BTreeMap<u64, Box<Invocation>>,
     operations: HashMap<u64, Operation>,
+    /// What the guest has given out and nobody has let go of, by its ids.
+    exports: BTreeSet<u64>,
     /// Operations that the guest still waits for and that will not be settled; it is told with the next call.
     forgotten: Vec<u64>,
     served: bool,
@@ -198,6 +207,7 @@ impl Actor {
             outbox: Arc::default(),
             invocations: BTreeMap::new(),
             operations: HashMap::new(),
+            exports: BTreeSet::new(),
             forgotten: Vec::new(),
             served: false,
             paying: Paying::default(),
@@ -291,7 +301,11 @@ impl Actor {
                 Mail::End => self.end_silently(),
                 Mail::WallTime { invocation } => self.wall_time_is_up(invocation, around, effects),
                 Mail::Cancel { invocation } => self.cancel(invocation, around, effects),
-                Mail::Call { .. } | Mail::Settle { .. } | Mail::Collect => {
+                Mail::Call { .. }
+                | Mail::Settle { .. }
+                | Mail::Answer { .. }
+                | Mail::Release { .. }
+                | Mail::Collect => {
                     unreachable!("not urgent")
                 }
             };
@@ -307,6 +321,10 @@ impl Actor {
         match mail {
             Mail::Call { call, arrived } => self.begin_call(call, arrived, around, effects),
             Mail::Settle { operation, bytes } => self.settle(operation, bytes, around, effects),
+            Mail::Answer { operation, answer } => {
+                self.answered(operation, &answer, around, effects);
+            }
+            Mail::Release { exports } => self.release(exports, around),
             Mail::Collect => self.enter(Entry::Collect, NOBODY, around),
             Mail::WallTime { .. } | Mail::Cancel { .. } | Mail::End => unreachable!("urgent"),
         }

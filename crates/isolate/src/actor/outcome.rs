@@ -34,6 +34,11 @@ impl Actor {
             books.fuel_run = self.paying.fuel_before + finished.fuel_burnt;
         }
         let outcome = self.outcome_of_finish(finished);
+        if let Outcome::Value(value) = &outcome
+            && self.give_out(&value.externals, invocation, around, effects) == Life::Ended
+        {
+            return Life::Ended;
+        }
         if matches!(outcome, Outcome::Verdict(_)) && !refused {
             return self.end(Some((invocation, outcome)), around, effects);
         }
@@ -57,7 +62,7 @@ impl Actor {
             let verdict = books.verdict(VerdictKind::ResultSize, "result_bytes_max", size, limit);
             Outcome::Verdict(verdict)
         };
-        let value = |form: Form, bytes: Vec<u8>| Outcome::Value(Bytes { form, bytes });
+        let value = |form: Form, bytes: Vec<u8>| Outcome::Value(Bytes::data(form, bytes));
         match kind {
             abi::finish::UNDEFINED => Outcome::Value(Bytes::UNDEFINED),
             abi::finish::CBOR | abi::finish::JSON if length as u64 > limit => {
@@ -65,6 +70,23 @@ impl Actor {
             }
             abi::finish::CBOR => value(Form::Cbor, bytes),
             abi::finish::JSON => value(Form::Json, bytes),
+            abi::finish::WITH_EXTERNALS if bytes.len() < length => too_large(length as u64),
+            abi::finish::WITH_EXTERNALS => match minicbor::decode::<abi::Encoded<'_>>(&bytes) {
+                Ok(encoded) if encoded.bytes.len() as u64 > limit => {
+                    too_large(encoded.bytes.len() as u64)
+                }
+                Ok(encoded) if encoded.externals.len() <= abi::EXTERNALS_MAX => {
+                    Outcome::Value(Bytes {
+                        form: encoded.form,
+                        bytes: encoded.bytes.to_vec(),
+                        externals: encoded.externals,
+                    })
+                }
+                _ => Outcome::Verdict(trap(
+                    true,
+                    "the guest reported a result in a way that can't be read",
+                )),
+            },
             abi::finish::THREW => threw(&bytes),
             abi::finish::RESULT_TOO_LARGE => {
                 let size = bytes.try_into().map_or(0, u64::from_le_bytes);
@@ -155,10 +177,11 @@ fn trap(started: bool, detail: &str) -> Verdict {
     }
 }
 
-fn encoded(value: &Bytes) -> abi::Encoded<'_> {
+pub(super) fn encoded(value: &Bytes) -> abi::Encoded<'_> {
     abi::Encoded {
         form: value.form,
         bytes: value.bytes[..].into(),
+        externals: value.externals.clone(),
     }
 }
 
@@ -180,6 +203,7 @@ pub(super) fn invoke_message(call: &Call, limits: &Limits, forgotten: Vec<u64>) 
         result_bytes_max: clamp(limits.result_bytes_max),
         value_depth_max: clamp(limits.value_depth_max),
         forgotten,
+        export: call.export,
     };
     let mut bytes = Vec::with_capacity(call.args.bytes.len() + call.props.bytes.len() + 128);
     // Encoding into a Vec can't fail.

@@ -6,10 +6,10 @@
 use super::{Allowance, State, Stop, meter::Charge, outbox::Finished, outbox::Started};
 use crate::{
     fuel::Tariff,
-    message::{Log, LogLevel, VerdictKind},
+    message::{Bytes, CallAccess, Log, LogLevel, OutwardCall, VerdictKind},
     random,
 };
-use coracle_abi::{IMPORT_MODULE, TIMERS_MAX, finish, operation};
+use coracle_abi::{self as abi, EXTERNALS_MAX, IMPORT_MODULE, TIMERS_MAX, finish, operation};
 use std::task::Poll;
 use wasmtime::{Caller, Engine, Linker, Result};
 
@@ -17,6 +17,11 @@ use wasmtime::{Caller, Engine, Linker, Result};
 const LOG_LINE_BYTES_MAX: usize = 64 << 10;
 const URL_BYTES_MAX: usize = 64 << 10;
 const THROWN_BYTES_MAX: usize = 1 << 20;
+/// Bytes that the table of externals of a result may have, and all of a call but its arguments.
+const TABLE_BYTES_MAX: usize = 1 << 20;
+const CALL_HEAD_BYTES_MAX: usize = 1 << 20;
+/// Names in the path of a call.
+const PATH_LENGTH_MAX: usize = 64;
 /// Bytes that `random` fills at once: the web platform's limit.
 const RANDOM_BYTES_MAX: usize = 65_536;
 /// What a console line counts for besides its text: its record, and the allocator's share.
@@ -156,10 +161,17 @@ async fn end_slice_if_due(caller: &mut Caller<'_, State>) {
 fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -> Result<u64> {
     let length = length as usize;
     let tariff = match kind {
-        operation::CANCEL => Tariff::CANCEL,
+        operation::CANCEL | operation::RELEASE => Tariff::CANCEL,
         _ => Tariff::OPERATION,
     };
-    charge(caller, tariff, length.min(URL_BYTES_MAX))?;
+    let bytes_max = match kind {
+        operation::CALL => caller
+            .data()
+            .args_bytes_max
+            .saturating_add(CALL_HEAD_BYTES_MAX),
+        _ => URL_BYTES_MAX,
+    };
+    charge(caller, tariff, length.min(bytes_max))?;
     match kind {
         operation::TIMER => {
             let ms = f64::from_le_bytes(number(caller, pointer, length)?);
@@ -175,6 +187,22 @@ fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -
             let url = &read(caller, pointer, length)?[..length.min(URL_BYTES_MAX)];
             let url = String::from_utf8_lossy(url).into_owned();
             start_fetch(caller, url)
+        }
+        operation::CALL if length > bytes_max => Err(Stop {
+            kind: VerdictKind::ArgsSize,
+            limit_name: "args_bytes_max",
+            used: length as u64,
+            limit: caller.data().args_bytes_max as u64,
+        }
+        .into()),
+        operation::CALL => {
+            let call = outward_call(read(caller, pointer, length)?)?;
+            start_call(caller, call)
+        }
+        operation::RELEASE => {
+            let import = u64::from_le_bytes(number(caller, pointer, length)?);
+            caller.data().outbox().released.push(import);
+            Ok(0)
         }
         unknown => Err(wasmtime::Error::msg(format!(
             "the guest asked for operation {unknown}, which does not exist"
@@ -209,6 +237,44 @@ fn start_timer(caller: &mut Caller<'_, State>, ms: f64) -> Result<u64> {
 }
 
 fn start_fetch(caller: &mut Caller<'_, State>, url: String) -> Result<u64> {
+    let operation = start_subrequest(caller)?;
+    let started = Started::Fetch { operation, url };
+    caller.data().outbox().started.push(started);
+    Ok(operation)
+}
+
+fn start_call(caller: &mut Caller<'_, State>, call: OutwardCall) -> Result<u64> {
+    let operation = start_subrequest(caller)?;
+    let call = Box::new(call);
+    let started = Started::Call { operation, call };
+    caller.data().outbox().started.push(started);
+    Ok(operation)
+}
+
+/// A call as the guest describes it, every part of it bounded.
+fn outward_call(bytes: &[u8]) -> Result<OutwardCall> {
+    let broken = |what: &str| wasmtime::Error::msg(format!("the guest makes a call {what}"));
+    let call: abi::Call<'_> = minicbor::decode(bytes).map_err(|_| broken("that can't be read"))?;
+    if call.path.len() > PATH_LENGTH_MAX || call.args.externals.len() > EXTERNALS_MAX {
+        return Err(broken("with too many names or externals"));
+    }
+    Ok(OutwardCall {
+        import: call.import,
+        path: call.path.into_iter().map(str::to_owned).collect(),
+        access: match call.access {
+            abi::Access::Call => CallAccess::Call,
+            abi::Access::Get => CallAccess::Get,
+        },
+        args: Bytes {
+            form: call.args.form,
+            bytes: call.args.bytes.to_vec(),
+            externals: call.args.externals,
+        },
+    })
+}
+
+/// Counts a call out of the isolate, and gives it an id.
+fn start_subrequest(caller: &mut Caller<'_, State>) -> Result<u64> {
     let state = caller.data_mut();
     let Allowance {
         subrequests_sent,
@@ -225,10 +291,7 @@ fn start_fetch(caller: &mut Caller<'_, State>, url: String) -> Result<u64> {
         .into());
     }
     *subrequests_sent += 1;
-    let operation = state.next_operation();
-    let started = Started::Fetch { operation, url };
-    state.outbox().started.push(started);
-    Ok(operation)
+    Ok(state.next_operation())
 }
 
 fn finish_invocation(
@@ -241,6 +304,10 @@ fn finish_invocation(
     let length = length as usize;
     let copied_max = match kind {
         finish::CBOR | finish::JSON => caller.data().result_bytes_max,
+        finish::WITH_EXTERNALS => caller
+            .data()
+            .result_bytes_max
+            .saturating_add(TABLE_BYTES_MAX),
         finish::THREW => THROWN_BYTES_MAX,
         _ => 8,
     };

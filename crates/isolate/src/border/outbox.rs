@@ -1,6 +1,6 @@
 //! What a guest asked for in a slice, for its actor to act on.
 
-use crate::message::Log;
+use crate::message::{Log, OutwardCall};
 use coracle_abi::TIMERS_MAX;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +12,8 @@ pub(crate) struct Outbox {
     pub(crate) finished: Vec<Finished>,
     pub(crate) started: Vec<Started>,
     pub(crate) cancelled: Vec<u64>,
+    /// Imports that the guest lets go of. Acted on last: a result may refer to one of them.
+    pub(crate) released: Vec<u64>,
     pub(crate) logs: Vec<Log>,
     pub(crate) log_bytes_dropped: u64,
     /// Growths of memory that were refused; the first ends the isolate.
@@ -47,8 +49,18 @@ pub(crate) struct Finished {
 
 /// The guest started a host operation.
 pub(crate) enum Started {
-    Timer { operation: u64, ms: f64 },
-    Fetch { operation: u64, url: String },
+    Timer {
+        operation: u64,
+        ms: f64,
+    },
+    Fetch {
+        operation: u64,
+        url: String,
+    },
+    Call {
+        operation: u64,
+        call: Box<OutwardCall>,
+    },
 }
 
 /// The outbox is plain data: what a panicking thread left in it is still whole.

@@ -16,7 +16,7 @@ fn guest(marker: u32) -> Guest {
         CodeSection, ExportKind, ExportSection, Function, FunctionSection, MemorySection,
         MemoryType, TypeSection, ValType,
     };
-    let exports: [(&str, &[ValType], &[ValType]); 7] = [
+    let exports: [(&str, &[ValType], &[ValType]); 8] = [
         (export::ALLOCATE, &[ValType::I32], &[ValType::I32]),
         (
             export::LOAD,
@@ -31,6 +31,11 @@ fn guest(marker: u32) -> Guest {
         (
             export::SETTLE,
             &[ValType::I64, ValType::I32, ValType::I32, ValType::F64],
+            &[],
+        ),
+        (
+            export::RELEASE,
+            &[ValType::I32, ValType::I32, ValType::F64],
             &[],
         ),
         (export::COLLECT, &[], &[]),

@@ -96,6 +96,12 @@ impl Executor {
                 isolate,
                 invocation,
             } => (isolate, Mail::Cancel { invocation }),
+            Message::Settle {
+                isolate,
+                operation,
+                answer,
+            } => (isolate, Mail::Answer { operation, answer }),
+            Message::Release { isolate, exports } => (isolate, Mail::Release { exports }),
             Message::Collect { isolate } => (isolate, Mail::Collect),
             Message::End { isolate } => {
                 queues.end(isolate);
@@ -184,6 +190,7 @@ impl Executor {
         let mut queues = self.lock();
         events.retain(|event| match event {
             Event::Finished { invocation, .. } => queues.close(isolate, *invocation),
+            Event::Called { .. } | Event::CallDropped { .. } | Event::Released { .. } => true,
             Event::Ended { .. } => false,
         });
         drop(queues);

@@ -189,6 +189,8 @@ impl Generator {
             ("load", LOAD),
             ("invoke", INVOKE),
             ("settle", SETTLE),
+            // Of the same type, and as hostile.
+            ("release", INVOKE),
             ("collect", COLLECT),
             ("reseed", RESEED),
         ] {

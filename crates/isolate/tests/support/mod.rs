@@ -132,11 +132,13 @@ impl Bench {
         Call {
             invocation: self.id(),
             entrypoint: "default".into(),
+            export: None,
             path: vec![method.into()],
             access: CallAccess::Call,
             args: Bytes {
                 form: Form::Cbor,
                 bytes: coracle_value::encode(&Value::Array(args.to_vec())),
+                externals: Vec::new(),
             },
             props: Arc::new(Bytes::UNDEFINED),
             result_form: Form::Cbor,
@@ -170,6 +172,7 @@ pub fn worker_with(modules: &[(&str, &str)], limits: Limits) -> WorkerSpec {
         env: abi::Encoded {
             form: Form::Undefined,
             bytes: [][..].into(),
+            externals: Vec::new(),
         },
         value_depth_max: 512,
     };
@@ -191,6 +194,7 @@ pub fn value(report: &Report) -> Value {
         Outcome::Value(Bytes {
             form: Form::Cbor,
             bytes,
+            ..
         }) => coracle_value::decode(bytes, &coracle_value::Bounds::default()).unwrap(),
         other => panic!("no value but {other:?}"),
     }
@@ -220,6 +224,7 @@ pub fn worker_of(modules: &[Source<'_>], env: &Value) -> WorkerSpec {
         env: abi::Encoded {
             form: Form::Cbor,
             bytes: env[..].into(),
+            externals: Vec::new(),
         },
         value_depth_max: 512,
     };
@@ -251,6 +256,7 @@ pub fn json(report: &Report) -> String {
         Outcome::Value(Bytes {
             form: Form::Json,
             bytes,
+            ..
         }) => String::from_utf8(bytes.clone()).unwrap(),
         other => panic!("no JSON but {other:?}"),
     }

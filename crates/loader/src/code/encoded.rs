@@ -93,7 +93,7 @@ fn object_fault(env: &Encoded, limits: &Limits) -> Option<Fault> {
             let bounds = Bounds {
                 depth_max: depth_max(limits),
                 bytes_max: env.bytes.len(),
-                externals: 0,
+                externals: env.externals,
             };
             let error = validate(&env.bytes, &bounds).err();
             (

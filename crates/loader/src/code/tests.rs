@@ -39,6 +39,7 @@ fn with_module(module: Module) -> WorkerCode {
 fn with_env(form: Form, bytes: &[u8]) -> WorkerCode {
     WorkerCode {
         env: Encoded {
+            externals: 0,
             form,
             bytes: bytes.to_vec(),
         },
@@ -89,6 +90,7 @@ fn good_code_has_no_problems() {
             ),
         ],
         env: Encoded {
+            externals: 0,
             form: Form::Json,
             bytes: b" {\"KEY\": 1}".to_vec(),
         },
@@ -109,6 +111,7 @@ fn all_problems_are_reported_at_once_one_a_line() {
         main_module: "main.ts".to_owned(),
         modules: vec![with_body("a\nb", ModuleBody::Json("?".to_owned()))],
         env: Encoded {
+            externals: 0,
             form: Form::Json,
             bytes: b"1".to_vec(),
         },
@@ -163,7 +166,7 @@ proptest! {
             compatibility_flags: vec![flag],
             main_module: name.clone(),
             modules: vec![with_body(&name, ModuleBody::Json(json)), es(&name)],
-            env: Encoded { form, bytes: env },
+            env: Encoded { form, bytes: env, externals: 0 },
             ..WorkerCode::default()
         };
         if let Err(problems) = check(&code, &Limits::default()) {

@@ -1,5 +1,7 @@
 //! Between the schema's structs and the session's types. Everything read here comes from a stranger.
 
+use super::{Connected, TargetServer};
+use crate::router::{Address, Payload};
 use capnp::{Error, text};
 use coracle_isolate::{
     Bytes, FUEL_SCHEDULE, Form as IsolateForm, LogLevel, Outcome, Report, Thrown, Usage, Verdict,
@@ -9,10 +11,13 @@ use coracle_loader::{
     Encoded, Form, LimitName, LimitsRequest, Module, ModuleBody, Outbound, WorkerCode,
 };
 use coracle_schema as schema;
+use std::rc::Rc;
 
 /// Names that the path of one call may have, and bytes of all of them.
 const PATH_LENGTH_MAX: u32 = 64;
 const PATH_BYTES_MAX: usize = 64 << 10;
+/// Entries that one table of externals may have.
+const EXTERNALS_MAX: u32 = 10_000;
 /// Bytes that the name of an entrypoint may have.
 const ENTRYPOINT_NAME_BYTES_MAX: usize = 1024;
 /// Modules that are looked at; the check of the code allows fewer, and says so in its own words.
@@ -25,22 +30,102 @@ pub(super) fn text(reader: text::Reader<'_>) -> Result<String, Error> {
         .to_owned())
 }
 
-pub(super) fn value(reader: schema::value::Reader<'_>) -> Result<Encoded, Error> {
-    if reader.has_externals() && !reader.get_externals()?.is_empty() {
-        return Err(Error::failed(
-            "the value has externals (functions, streams, capabilities), which this version does not pass yet".into(),
-        ));
+/// A value with what it refers to.
+pub(super) fn payload(
+    connected: &Rc<Connected>,
+    reader: schema::value::Reader<'_>,
+) -> Result<Payload, Error> {
+    let externals = match reader.has_externals() {
+        true => externals(connected, reader.get_externals()?)?,
+        false => Vec::new(),
+    };
+    let (form, bytes) = match reader.which()? {
+        schema::value::Undefined(()) => (IsolateForm::Undefined, Vec::new()),
+        schema::value::Cbor(bytes) => (IsolateForm::Cbor, bytes?.to_vec()),
+        schema::value::Json(json) => (IsolateForm::Json, json?.as_bytes().to_vec()),
+    };
+    Ok(Payload {
+        form,
+        bytes,
+        externals,
+    })
+}
+
+fn externals(
+    connected: &Rc<Connected>,
+    list: capnp::struct_list::Reader<'_, schema::external::Owned>,
+) -> Result<Vec<Address>, Error> {
+    use schema::external;
+    at_most("externals", list.len(), EXTERNALS_MAX)?;
+    let address = |(index, external): (usize, external::Reader<'_>)| match external.which()? {
+        external::Target(target) => address(connected, target?),
+        external::Invalid(()) => Err(Error::failed(format!(
+            "external {index} is not set: each must say what it is"
+        ))),
+    };
+    list.iter().enumerate().map(address).collect()
+}
+
+/// The address of a capability: what is ours is known, what is the client's is kept.
+fn address(connected: &Rc<Connected>, target: schema::target::Client) -> Result<Address, Error> {
+    let ours = connected
+        .targets
+        .borrow()
+        .get_local_server_of_resolved(&target);
+    match ours {
+        Some(server) => Ok(server.address.clone()),
+        None => Ok(connected.remotes.address(target, connected.hold(0)?)),
     }
-    Ok(match reader.which()? {
-        schema::value::Undefined(()) => Encoded::default(),
-        schema::value::Cbor(bytes) => Encoded {
-            form: Form::Cbor,
-            bytes: bytes?.to_vec(),
-        },
-        schema::value::Json(json) => Encoded {
-            form: Form::Json,
-            bytes: json?.as_bytes().to_vec(),
-        },
+}
+
+pub(super) fn write_payload(
+    connected: &Rc<Connected>,
+    payload: &Payload,
+    mut builder: schema::value::Builder<'_>,
+) -> Result<(), Error> {
+    write_externals(connected, &payload.externals, builder.reborrow())?;
+    let value = Bytes::data(payload.form, payload.bytes.clone());
+    write_value(&value, builder);
+    Ok(())
+}
+
+pub(super) fn write_externals(
+    connected: &Rc<Connected>,
+    externals: &[Address],
+    builder: schema::value::Builder<'_>,
+) -> Result<(), Error> {
+    if externals.is_empty() {
+        return Ok(());
+    }
+    let mut list = builder.init_externals(externals.len() as u32);
+    for (index, address) in externals.iter().enumerate() {
+        let client = TargetServer::client(connected, address.clone(), 0)?;
+        list.reborrow().get(index as u32).set_target(client);
+    }
+    Ok(())
+}
+
+pub(super) fn write_path<'a>(
+    path: &[String],
+    init: impl FnOnce(u32) -> capnp::text_list::Builder<'a>,
+) {
+    let mut list = init(path.len() as u32);
+    for (index, step) in path.iter().enumerate() {
+        list.set(index as u32, &step[..]);
+    }
+}
+
+/// What a client's object threw.
+pub(super) fn thrown(reader: schema::thrown::Reader<'_>) -> Result<Thrown, Error> {
+    let value = match reader.get_value()?.which()? {
+        schema::value::Cbor(bytes) => bytes?.to_vec(),
+        _ => Vec::new(),
+    };
+    Ok(Thrown {
+        name: text(reader.get_name()?)?,
+        message: text(reader.get_message()?)?,
+        value,
+        ..Thrown::default()
     })
 }
 
@@ -75,10 +160,10 @@ pub(super) fn entrypoint_name(reader: text::Reader<'_>) -> Result<String, Error>
     text(reader)
 }
 
-pub(super) fn form(form: schema::Form) -> Form {
+pub(super) fn form(form: schema::Form) -> IsolateForm {
     match form {
-        schema::Form::Cbor => Form::Cbor,
-        schema::Form::Json => Form::Json,
+        schema::Form::Cbor => IsolateForm::Cbor,
+        schema::Form::Json => IsolateForm::Json,
     }
 }
 
@@ -122,7 +207,11 @@ fn at_most(what: &str, length: u32, length_max: u32) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn worker_code(reader: schema::worker_code::Reader<'_>) -> Result<WorkerCode, Error> {
+/// A worker's code, and what its `env` refers to.
+pub(super) fn worker_code(
+    connected: &Rc<Connected>,
+    reader: schema::worker_code::Reader<'_>,
+) -> Result<(WorkerCode, Vec<Address>), Error> {
     at_most(
         "compatibilityFlags",
         reader.get_compatibility_flags()?.len(),
@@ -133,7 +222,8 @@ pub(super) fn worker_code(reader: schema::worker_code::Reader<'_>) -> Result<Wor
         schema::outbound::Policy(()) => Outbound::Policy,
         schema::outbound::None(()) => Outbound::None,
     };
-    Ok(WorkerCode {
+    let env = payload(connected, reader.get_env()?)?;
+    let code = WorkerCode {
         compatibility_date: text(reader.get_compatibility_date()?)?,
         compatibility_flags: reader
             .get_compatibility_flags()?
@@ -146,10 +236,19 @@ pub(super) fn worker_code(reader: schema::worker_code::Reader<'_>) -> Result<Wor
             .iter()
             .map(module)
             .collect::<Result<_, Error>>()?,
-        env: value(reader.get_env()?)?,
+        env: Encoded {
+            form: match env.form {
+                IsolateForm::Undefined => Form::Undefined,
+                IsolateForm::Cbor => Form::Cbor,
+                IsolateForm::Json => Form::Json,
+            },
+            bytes: env.bytes,
+            externals: env.externals.len() as u32,
+        },
         outbound,
         limits: limits(reader.get_limits()?),
-    })
+    };
+    Ok((code, env.externals))
 }
 
 fn module(reader: schema::module::Reader<'_>) -> Result<Module, Error> {
@@ -173,8 +272,13 @@ fn module(reader: schema::module::Reader<'_>) -> Result<Module, Error> {
     Ok(Module { name, body })
 }
 
-pub(super) fn write_report(report: &Report, mut results: schema::call_results::Builder<'_>) {
-    write_outcome(&report.outcome, results.reborrow());
+pub(super) fn write_report(
+    connected: &Rc<Connected>,
+    report: &Report,
+    externals: &[Address],
+    mut results: schema::call_results::Builder<'_>,
+) -> Result<(), Error> {
+    write_outcome(connected, &report.outcome, externals, results.reborrow())?;
     write_usage(&report.usage, results.reborrow().init_usage());
     let mut lines = results.reborrow().init_logs(report.logs.len() as u32);
     for (index, log) in report.logs.iter().enumerate() {
@@ -190,15 +294,26 @@ pub(super) fn write_report(report: &Report, mut results: schema::call_results::B
         line.set_timestamp_ms(log.timestamp_ms);
     }
     results.set_log_bytes_dropped(report.log_bytes_dropped);
+    Ok(())
 }
 
-pub(super) fn write_outcome(outcome: &Outcome, results: schema::call_results::Builder<'_>) {
+pub(super) fn write_outcome(
+    connected: &Rc<Connected>,
+    outcome: &Outcome,
+    externals: &[Address],
+    results: schema::call_results::Builder<'_>,
+) -> Result<(), Error> {
     let outcome_builder = results.init_outcome();
     match outcome {
-        Outcome::Value(bytes) => write_value(bytes, outcome_builder.init_value()),
+        Outcome::Value(bytes) => {
+            let mut value = outcome_builder.init_value();
+            write_externals(connected, externals, value.reborrow())?;
+            write_value(bytes, value);
+        }
         Outcome::Threw(thrown) => write_thrown(thrown, outcome_builder.init_threw()),
         Outcome::Verdict(verdict) => write_verdict(verdict, outcome_builder.init_verdict()),
     }
+    Ok(())
 }
 
 pub(super) fn write_value(value: &Bytes, mut builder: schema::value::Builder<'_>) {
@@ -240,6 +355,7 @@ fn write_verdict(verdict: &Verdict, mut builder: schema::verdict::Builder<'_>) {
         VerdictKind::Stack => Kind::Stack,
         VerdictKind::Subrequests => Kind::Subrequests,
         VerdictKind::Timers => Kind::Timers,
+        VerdictKind::Exports => Kind::Exports,
         VerdictKind::ArgsSize => Kind::ArgsSize,
         VerdictKind::ResultSize => Kind::ResultSize,
         VerdictKind::ValueDepth => Kind::ValueDepth,

@@ -1,10 +1,13 @@
 //! `Loader` and `Worker`.
 
-use super::{Connected, convert, guarded, refused, result_target, target::EntrypointServer};
-use crate::session::{LoadError, Session, Worker};
+use super::{Connected, convert, guarded, refused, result_target, target::TargetServer};
+use crate::{
+    router::Address,
+    session::{LoadError, Session, Worker},
+};
 use capnp::Error;
 use coracle_loader::WorkerCode;
-use coracle_schema::{self as schema, loader, worker};
+use coracle_schema::{loader, worker};
 use coracle_transport::Held;
 use std::rc::Rc;
 
@@ -26,12 +29,17 @@ impl LoaderServer {
         }
     }
 
-    async fn load_code(&self, code: WorkerCode, code_bytes: u64) -> Result<Worker, LoadError> {
+    async fn load_code(
+        &self,
+        code: WorkerCode,
+        env: Vec<Address>,
+        code_bytes: u64,
+    ) -> Result<Worker, LoadError> {
         if code_bytes <= CHECK_INLINE_BYTES_MAX {
-            return self.session.load(&code);
+            return self.session.load(&code, env);
         }
         let session = self.session.clone();
-        let checked = tokio::task::spawn_blocking(move || session.load(&code)).await;
+        let checked = tokio::task::spawn_blocking(move || session.load(&code, env)).await;
         match checked {
             Ok(outcome) => outcome,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
@@ -47,19 +55,19 @@ impl loader::Server for LoaderServer {
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.connected.service.metrics(), async move {
-            let code = convert::worker_code(params.get()?.get_code()?)?;
+            let (code, env) = convert::worker_code(&this.connected, params.get()?.get_code()?)?;
             drop(params);
             let code_bytes = code_bytes(&code);
             let held = this.connected.hold(code_bytes)?;
-            let worker = this
-                .load_code(code, code_bytes)
-                .await
-                .map_err(|error| match error {
-                    LoadError::Refused(refusal) => refused(refusal),
-                    LoadError::Code(problems) => {
-                        Error::failed(format!("the worker can't be loaded:\n{problems}"))
-                    }
-                })?;
+            let worker =
+                this.load_code(code, env, code_bytes)
+                    .await
+                    .map_err(|error| match error {
+                        LoadError::Refused(refusal) => refused(refusal),
+                        LoadError::Code(problems) => {
+                            Error::failed(format!("the worker can't be loaded:\n{problems}"))
+                        }
+                    })?;
             let client: worker::Client = capnp_rpc::new_client(WorkerServer {
                 connected: Rc::clone(&this.connected),
                 worker,
@@ -98,14 +106,12 @@ impl worker::Server for WorkerServer {
         guarded(self.connected.service.metrics(), async move {
             let params = params.get()?;
             let name = convert::entrypoint_name(params.get_name()?)?;
-            let props = convert::value(params.get_props()?)?;
+            let props = convert::payload(&this.connected, params.get_props()?)?;
             let limits = convert::limits(params.get_limits()?);
-            let held = this
-                .connected
-                .hold((name.len() + props.bytes.len()) as u64)?;
+            let data_bytes = (name.len() + props.bytes.len()) as u64;
             let entrypoint = this.worker.entrypoint(&name, props, &limits);
-            let client: schema::target::Client =
-                capnp_rpc::new_client(EntrypointServer::new(&this.connected, entrypoint, held));
+            let address = Address::Entrypoint(entrypoint);
+            let client = TargetServer::client(&this.connected, address, data_bytes)?;
             results.get().set_entrypoint(client);
             Ok(())
         })
@@ -120,8 +126,8 @@ impl worker::Server for WorkerServer {
         let this = Rc::clone(&self);
         guarded(self.connected.service.metrics(), async move {
             this.connected.check()?;
-            let report = this.worker.ready().await.map_err(refused)?;
-            result_target::answer_report(&this.connected, *report, results.get())
+            let answered = this.worker.ready().await.map_err(refused)?;
+            result_target::answer_report(&this.connected, answered, results.get())
         })
         .await
     }

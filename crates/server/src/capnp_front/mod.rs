@@ -6,23 +6,31 @@
 mod convert;
 mod gate;
 mod loader;
+mod remotes;
 mod result_target;
 mod target;
 mod transport;
 
 pub(crate) use self::transport::{ConnectionSettings, serve};
 
+use self::{remotes::Remotes, target::TargetServer};
 use crate::service::Service;
 use capnp::Error;
+use capnp_rpc::CapabilityServerSet;
 use coracle_loader::Refusal;
+use coracle_schema as schema;
 use coracle_transport::{Full, Held, Holdings};
 use futures::FutureExt;
-use std::{panic::AssertUnwindSafe, rc::Rc, sync::Arc};
+use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, sync::Arc};
 
 /// What everything on one connection shares.
 struct Connected {
     service: Arc<Service>,
     holdings: Rc<Holdings>,
+    /// The client's objects.
+    remotes: Remotes,
+    /// Ours that it was given, to know them when they come back.
+    targets: RefCell<CapabilityServerSet<TargetServer, schema::target::Client>>,
 }
 
 /// What an object on offer takes besides its data: itself, and its place in the RPC layer's tables.

@@ -1,14 +1,18 @@
 //! `Target` on the result of a call, for those who pipeline into it.
 //!
-//! After an exception or a verdict it answers everything with the same outcome. A value is plain data: its properties
-//! can be read, there is nothing in it to call yet.
+//! After an exception or a verdict it answers everything with the same outcome. Of a value the properties can be read; what
+//! in it is passed by reference can be called.
 //!
 //! A result is as large as a worker likes to make it, and is read on a thread that serves many. So what is read is cut
 //! out of the bytes; a tree, which takes tens of times their memory that nobody counts, is built of little only.
 
-use super::{Connected, convert, guarded};
+use super::{Connected, convert, guarded, refused};
+use crate::{
+    outcome::Answered,
+    router::{Address, Payload},
+};
 use capnp::Error;
-use coracle_isolate::{Bytes, Form, Outcome, Report, Thrown};
+use coracle_isolate::{Bytes, CallAccess, Form, Outcome, Thrown};
 use coracle_schema::{self as schema, call_results, target};
 use coracle_transport::Held;
 use coracle_value::{Bounds, Selected, Value};
@@ -23,14 +27,16 @@ const ENTANGLED_BYTES_MAX: usize = 64 << 10;
 /// to so much, that there is no room for more.
 pub(super) fn answer_report(
     connected: &Rc<Connected>,
-    report: Report,
+    answered: Answered,
     mut results: call_results::Builder<'_>,
 ) -> Result<(), Error> {
+    let Answered { report, externals } = answered;
     let held = connected.hold(outcome_bytes(&report.outcome))?;
-    convert::write_report(&report, results.reborrow());
+    convert::write_report(connected, &report, &externals, results.reborrow())?;
     let pipeline = ResultServer {
         connected: Rc::clone(connected),
         outcome: report.outcome,
+        externals,
         _held: held,
     };
     results.set_pipeline(capnp_rpc::new_client(pipeline));
@@ -49,10 +55,38 @@ fn outcome_bytes(outcome: &Outcome) -> u64 {
 struct ResultServer {
     connected: Rc<Connected>,
     outcome: Outcome,
+    /// What the result refers to.
+    externals: Vec<Address>,
     _held: Held,
 }
 
 impl ResultServer {
+    /// The object on the way along `path`, and how many names lead to it: what is left of the path is the object's.
+    fn object_at(&self, path: &[String]) -> Option<(Address, usize)> {
+        let Outcome::Value(result) = &self.outcome else {
+            return None;
+        };
+        if self.externals.is_empty() || result.form != Form::Cbor {
+            return None;
+        }
+        let bounds = Bounds {
+            externals: self.externals.len() as u32,
+            ..Bounds::default()
+        };
+        (0..=path.len()).find_map(|length| {
+            let selected = coracle_value::select(&result.bytes, &path[..length], &bounds).ok()?;
+            let Selected::Item(item) = selected else {
+                return None;
+            };
+            match coracle_value::decode(&item[..item.len().min(16)], &bounds) {
+                Ok(Value::External(index)) => {
+                    Some((self.externals.get(index as usize)?.clone(), length))
+                }
+                _ => None,
+            }
+        })
+    }
+
     /// What reading `path` of the result comes to.
     fn read_at(&self, path: &[String], form: schema::Form) -> Outcome {
         let Outcome::Value(result) = &self.outcome else {
@@ -112,7 +146,7 @@ impl<'a> Found<'a> {
                 (Form::Cbor, coracle_value::encode(&value))
             }
         };
-        Ok(Bytes { form, bytes })
+        Ok(Bytes::data(form, bytes))
     }
 }
 
@@ -203,8 +237,24 @@ impl target::Server for ResultServer {
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.connected.service.metrics(), async move {
-            let path = convert::path(params.get()?.get_path()?)?;
-            answer(&this.connected, this.call_at(&path), results.get())
+            let (path, args, form) = {
+                let params = params.get()?;
+                (
+                    convert::path(params.get_path()?)?,
+                    convert::payload(&this.connected, params.get_args()?)?,
+                    convert::form(params.get_result_form()?),
+                )
+            };
+            drop(params);
+            let Some((object, used)) = this.object_at(&path) else {
+                return answer(&this.connected, this.call_at(&path), results.get());
+            };
+            let _held = this.connected.hold(args.bytes.len() as u64)?;
+            let answered = object
+                .call(CallAccess::Call, path[used..].to_vec(), args, form)
+                .await
+                .map_err(refused)?;
+            answer_report(&this.connected, answered, results.get())
         })
         .await
     }
@@ -216,11 +266,29 @@ impl target::Server for ResultServer {
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.connected.service.metrics(), async move {
-            let params = params.get()?;
-            let outcome = this.read_at(
-                &convert::path(params.get_path()?)?,
-                params.get_result_form()?,
-            );
+            let (path, form) = {
+                let params = params.get()?;
+                (
+                    convert::path(params.get_path()?)?,
+                    params.get_result_form()?,
+                )
+            };
+            drop(params);
+            if let Some((object, used)) = this.object_at(&path)
+                && used < path.len()
+            {
+                let answered = object
+                    .call(
+                        CallAccess::Get,
+                        path[used..].to_vec(),
+                        Payload::UNDEFINED,
+                        convert::form(form),
+                    )
+                    .await
+                    .map_err(refused)?;
+                return answer_report(&this.connected, answered, results.get());
+            }
+            let outcome = this.read_at(&path, form);
             answer(&this.connected, outcome, results.get())
         })
         .await
@@ -233,10 +301,11 @@ fn answer(
     mut results: call_results::Builder<'_>,
 ) -> Result<(), Error> {
     let held = connected.hold(outcome_bytes(&outcome))?;
-    convert::write_outcome(&outcome, results.reborrow());
+    convert::write_outcome(connected, &outcome, &[], results.reborrow())?;
     let pipeline = ResultServer {
         connected: Rc::clone(connected),
         outcome,
+        externals: Vec::new(),
         _held: held,
     };
     results.set_pipeline(capnp_rpc::new_client(pipeline));
@@ -253,6 +322,7 @@ mod tests {
         Bytes {
             form: Form::Cbor,
             bytes: coracle_value::encode(value),
+            externals: Vec::new(),
         }
     }
 
@@ -260,6 +330,7 @@ mod tests {
         Bytes {
             form: Form::Json,
             bytes: text.into(),
+            externals: Vec::new(),
         }
     }
 
@@ -388,6 +459,7 @@ mod tests {
         let broken = Bytes {
             form: Form::Cbor,
             bytes: vec![0xff],
+            externals: Vec::new(),
         };
         assert_eq!(
             read(&broken, &["a"], schema::Form::Cbor),

@@ -1,29 +1,42 @@
-//! `Target` on an entrypoint.
+//! `Target` on anything that has an address.
 
 use super::{Connected, convert, guarded, refused, result_target};
-use crate::session::Entrypoint;
+use crate::router::{Address, Payload};
 use capnp::Error;
+use coracle_isolate::CallAccess;
 use coracle_schema::target;
 use coracle_transport::Held;
 use std::rc::Rc;
 
-pub(super) struct EntrypointServer {
+pub(super) struct TargetServer {
     connected: Rc<Connected>,
-    entrypoint: Entrypoint,
+    pub(super) address: Address,
     _held: Held,
 }
 
-impl EntrypointServer {
-    pub(super) fn new(connected: &Rc<Connected>, entrypoint: Entrypoint, held: Held) -> Self {
-        Self {
-            connected: Rc::clone(connected),
-            entrypoint,
-            _held: held,
+impl TargetServer {
+    /// What the client is given for an address: its own object, if it is one of this client's.
+    pub(super) fn client(
+        connected: &Rc<Connected>,
+        address: Address,
+        data_bytes: u64,
+    ) -> Result<target::Client, Error> {
+        if let Address::Remote(remote) = &address
+            && let Some(object) = connected.remotes.object_of(remote)
+        {
+            return Ok(object);
         }
+        let held = connected.hold(data_bytes)?;
+        let server = Self {
+            connected: Rc::clone(connected),
+            address,
+            _held: held,
+        };
+        Ok(connected.targets.borrow_mut().new_client(server))
     }
 }
 
-impl target::Server for EntrypointServer {
+impl target::Server for TargetServer {
     async fn call(
         self: Rc<Self>,
         params: target::CallParams,
@@ -35,7 +48,7 @@ impl target::Server for EntrypointServer {
                 let params = params.get()?;
                 (
                     convert::path(params.get_path()?)?,
-                    convert::value(params.get_args()?)?,
+                    convert::payload(&this.connected, params.get_args()?)?,
                     convert::form(params.get_result_form()?),
                 )
             };
@@ -43,12 +56,12 @@ impl target::Server for EntrypointServer {
             drop(params);
             let held_bytes = args.bytes.len() as u64 + convert::path_bytes(&path);
             let _held = this.connected.hold(held_bytes)?;
-            let report = this
-                .entrypoint
-                .call(path, args, form)
+            let answered = this
+                .address
+                .call(CallAccess::Call, path, args, form)
                 .await
                 .map_err(refused)?;
-            result_target::answer_report(&this.connected, *report, results.get())
+            result_target::answer_report(&this.connected, answered, results.get())
         })
         .await
     }
@@ -69,8 +82,12 @@ impl target::Server for EntrypointServer {
             };
             drop(params);
             let _held = this.connected.hold(convert::path_bytes(&path))?;
-            let report = this.entrypoint.get(path, form).await.map_err(refused)?;
-            result_target::answer_report(&this.connected, *report, results.get())
+            let answered = this
+                .address
+                .call(CallAccess::Get, path, Payload::UNDEFINED, form)
+                .await
+                .map_err(refused)?;
+            result_target::answer_report(&this.connected, answered, results.get())
         })
         .await
     }

@@ -3,8 +3,9 @@
 //! Who does not log in in time, or fails too often, is let go.
 
 use super::{
-    Connected,
+    Connected, Remotes,
     gate::{GateServer, Standing},
+    remotes,
 };
 use crate::{
     auth::{Peer, Tokens},
@@ -17,7 +18,7 @@ use futures::{
     FutureExt,
     io::{AsyncRead, AsyncWrite},
 };
-use std::{panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration};
 
 /// What a connection is served with.
 pub(crate) struct ConnectionSettings {
@@ -47,10 +48,15 @@ where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let standing = Rc::new(Standing::default());
+    let (remotes, commands) = Remotes::new();
     let connected = Rc::new(Connected {
         service: settings.service,
         holdings: Rc::clone(&settings.holdings),
+        remotes,
+        targets: RefCell::default(),
     });
+    let remote_calls = remotes::serve(Rc::clone(&connected), commands);
+    tokio::pin!(remote_calls);
     let gate: gate::Client = capnp_rpc::new_client(GateServer {
         connected: Rc::clone(&connected),
         tokens: settings.tokens,
@@ -79,6 +85,7 @@ where
                 }
                 return;
             }
+            () = &mut remote_calls => {}
             () = standing.changed.notified() => {
                 if standing.is_given_up() {
                     tracing::info!("connection closed after too many failed logins");

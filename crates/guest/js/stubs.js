@@ -1,0 +1,463 @@
+// Stubs: what stands for an object that is somewhere else, and promises of what it answers, by the rules of Workers RPC.
+//
+// Owns: what this isolate holds of others (imports) and what others hold of it (exports), RpcStub, RpcPromise and
+// RpcProperty, and when they are disposed of.
+// Must never: hand out a hook, call what has been disposed of, or keep an import that nobody can reach any more without
+// saying so to the host.
+//
+// A stub is a proxy of a function, so that it can be called. What it is of is in `handles`, which workers can't reach: a
+// handle is { hook, path, root, answer }. A hook is what is at the other end, and how many stubs share it:
+//   IMPORT   { id }                 something outside
+//   LOCAL    { target }             an object of this isolate, behind a stub all the same
+//   LOOPBACK { entrypoint, props }  an entrypoint of this worker
+//   PENDING  { answer }             what a call will answer
+
+const IMPORT = 1;
+const LOCAL = 2;
+const LOOPBACK = 3;
+const PENDING = 4;
+
+// Kinds of externals, as crates/guest/src/externals.rs has them.
+const EXTERNAL_EXPORT = 0;
+const EXTERNAL_IMPORT = 1;
+const EXTERNAL_LOOPBACK = 2;
+
+const handles = new WeakMapConstructor();
+
+class RpcStub {
+  constructor(target) {
+    const handle = handleOf(target);
+    if (handle !== undefined) return dupOf(handle);
+    if ((typeof target !== "object" || target === null) && typeof target !== "function") {
+      throw new TypeErrorConstructor("RpcStub: the target is neither an object nor a function.");
+    }
+    holdTarget(target);
+    return newStub({ __proto__: null, kind: LOCAL, target, references: 1 });
+  }
+}
+class RpcPromise {
+  constructor() {
+    throw new TypeErrorConstructor("Illegal constructor");
+  }
+}
+class RpcProperty {
+  constructor() {
+    throw new TypeErrorConstructor("Illegal constructor");
+  }
+}
+const RpcStubPrototype = RpcStub.prototype;
+const RpcPromisePrototype = RpcPromise.prototype;
+const RpcPropertyPrototype = RpcProperty.prototype;
+
+// Names that mean the stub itself. Everything else is on the other side.
+const localNames = {
+  __proto__: null,
+  constructor: true,
+  hasOwnProperty: true,
+  isPrototypeOf: true,
+  propertyIsEnumerable: true,
+  toLocaleString: true,
+  toString: true,
+  valueOf: true,
+  ["__proto__"]: true,
+  __defineGetter__: true,
+  __defineSetter__: true,
+  __lookupGetter__: true,
+  __lookupSetter__: true,
+};
+
+const tooDeep = () =>
+  new TypeErrorConstructor("RPC pipelined property path is too deep (max " + PATH_LENGTH_MAX + ").");
+
+function handleOf(value) {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return undefined;
+  return WeakMapPrototypeGet(handles, value);
+}
+
+function isStub(value) {
+  return handleOf(value) !== undefined;
+}
+
+// --- the proxies ---
+
+function newProxy(handle, prototype) {
+  const target = () => {};
+  ReflectDeleteProperty(target, "name");
+  ReflectDeleteProperty(target, "length");
+  ObjectSetPrototypeOf(target, prototype);
+  const proxy = new ProxyConstructor(target, traps);
+  WeakMapPrototypeSet(handles, target, handle);
+  WeakMapPrototypeSet(handles, proxy, handle);
+  return proxy;
+}
+
+function newStub(hook) {
+  const handle = { __proto__: null, hook, path: newList(), root: undefined, answer: undefined, disposed: false };
+  handle.root = handle;
+  return newProxy(handle, RpcStubPrototype);
+}
+
+function newRpcPromise(answer) {
+  const hook = { __proto__: null, kind: PENDING, answer, references: 1 };
+  const handle = { __proto__: null, hook, path: newList(), root: undefined, answer, disposed: false };
+  handle.root = handle;
+  return newProxy(handle, RpcPromisePrototype);
+}
+
+function propertyOf(handle, name) {
+  const path = newList();
+  for (let index = 0; index < handle.path.length; index++) path[index] = handle.path[index];
+  path[path.length] = name;
+  return newProxy(
+    { __proto__: null, hook: handle.hook, path, root: handle.root, answer: undefined, disposed: false },
+    RpcPropertyPrototype,
+  );
+}
+
+function checkUsable(handle) {
+  if (!handle.root.disposed) return;
+  throw new ErrorConstructor(
+    handle.hook.kind === PENDING ? "RPC promise used after being disposed." : "RPC stub used after being disposed.",
+  );
+}
+
+const traps = {
+  __proto__: null,
+  get(target, key) {
+    const handle = WeakMapPrototypeGet(handles, target);
+    if (ObjectHasOwn(target, key)) return target[key];
+    if (typeof key === "symbol") {
+      if (key === SymbolDispose) return () => dispose(handle.root);
+      return ObjectPrototype[key];
+    }
+    if (localNames[key] === true) return target[key];
+    const isRoot = handle.root === handle;
+    if (isRoot && handle.hook.kind !== PENDING) {
+      if (key === "then") return undefined;
+      if (key === "dup") return () => dupOf(handle);
+    } else if (key === "then" || key === "catch" || key === "finally") {
+      return thenable(handle, key);
+    }
+    return propertyOf(handle, key);
+  },
+  apply(_target, _self, args) {
+    const handle = WeakMapPrototypeGet(handles, _target);
+    checkUsable(handle);
+    if (handle.hook.kind === LOOPBACK && handle.path.length === 0) return specialise(handle.hook, args);
+    return newRpcPromise(start(handle.hook, handle.path, false, args));
+  },
+  construct() {
+    throw new TypeErrorConstructor("An RPC stub is not a constructor.");
+  },
+};
+
+function thenable(handle, key) {
+  return (first, second) => {
+    if (handle.answer === undefined) {
+      try {
+        checkUsable(handle);
+        handle.answer = start(handle.hook, handle.path, true, undefined);
+      } catch (error) {
+        handle.answer = rejected(error);
+      }
+    } else if (handle.root.disposed && handle.hook.kind === PENDING) {
+      return PromisePrototypeThen(PromiseReject(new ErrorConstructor("RPC promise used after being disposed.")), first, second);
+    }
+    const { promise } = handle.answer;
+    if (key === "then") return PromisePrototypeThen(promise, first, second);
+    if (key === "catch") return PromisePrototypeThen(promise, undefined, first);
+    return PromisePrototypeFinally(promise, first);
+  };
+}
+
+// --- answers ---
+
+// What a call will answer: { promise, resolve, reject, stubs }.
+function newAnswer() {
+  const answer = { __proto__: null, promise: undefined, resolve: undefined, reject: undefined, stubs: undefined, value: undefined, disposed: false };
+  answer.promise = new PromiseConstructor((resolve, reject) => {
+    answer.resolve = resolve;
+    answer.reject = reject;
+  });
+  // What a worker has made of Promise.prototype.constructor is not asked.
+  ObjectDefineProperty(answer.promise, "constructor", { __proto__: null, value: undefined });
+  // A call that nobody waits for is no unhandled rejection.
+  PromisePrototypeThen(answer.promise, undefined, () => {});
+  return answer;
+}
+
+function rejected(error) {
+  const answer = newAnswer();
+  answer.reject(error);
+  return answer;
+}
+
+// The value that arrived and the stubs in it belong to whoever called.
+function fulfil(answer, value, stubs) {
+  if (answer.disposed) {
+    disposeAll(stubs);
+    value = undefined;
+  } else if (stubs.length > 0) {
+    answer.stubs = stubs;
+    if (!isStub(value)) {
+      ObjectDefineProperty(value, SymbolDispose, {
+        __proto__: null,
+        value: () => disposeAll(stubs),
+        configurable: true,
+        writable: true,
+      });
+    }
+  }
+  answer.value = value;
+  answer.resolve(value);
+}
+
+function disposeAll(stubs) {
+  for (let index = 0; index < stubs.length; index++) dispose(WeakMapPrototypeGet(handles, stubs[index]));
+}
+
+// --- calls ---
+
+// Starts a call, or a read, of what is at `path` behind a hook.
+function start(hook, path, isGet, args) {
+  if (path.length > PATH_LENGTH_MAX) throw tooDeep();
+  refuseInModuleScope();
+  if (hook.kind === IMPORT) return startImport(hook.id, path, isGet, args);
+  const answer = newAnswer();
+  // Arguments are taken as they are now, wherever they go.
+  const copied = isGet ? undefined : host.copyReferences(args);
+  const call = {
+    __proto__: null,
+    path,
+    isGet,
+    args: copied === undefined ? undefined : copied[0],
+    depth: 0,
+    done: fulfilWithCopy,
+    failed: rejectWithCopy,
+    state: { __proto__: null, answer, stubs: copied === undefined ? newList() : copied[1] },
+  };
+  if (hook.kind === LOCAL) {
+    QueueMicrotask(() => proceed(call, hook.target));
+  } else if (hook.kind === LOOPBACK) {
+    QueueMicrotask(() => enterEntrypoint(call, hook.entrypoint, hook.props));
+  } else {
+    call.done = fulfilAsIs;
+    call.failed = rejectAsIs;
+    PromisePrototypeThen(
+      hook.answer.promise,
+      (value) => proceed(call, value),
+      (error) => answer.reject(error),
+    );
+  }
+  return answer;
+}
+
+function startImport(id, path, isGet, args) {
+  const answer = newAnswer();
+  waiting[host.startCall(id, path, isGet, isGet ? newList() : args)] = {
+    __proto__: null,
+    timer: 0,
+    run(kind, value, more, message) {
+      if (kind === ANSWER_VALUE) fulfil(answer, value, more);
+      else answer.reject(errorOfAnswer(kind, value, more, message));
+    },
+  };
+  return answer;
+}
+
+const ANSWER_VALUE = 1;
+const ANSWER_THREW = 2;
+const ANSWER_VERDICT = 3;
+
+function errorOfAnswer(kind, value, more, message) {
+  if (kind === ANSWER_THREW) {
+    if ((typeof value === "object" && value !== null) || typeof value === "function") {
+      if (!isStub(value)) ReflectDefineProperty(value, "remote", dataProperty(true));
+      return value;
+    }
+    return remoteError(more, message);
+  }
+  const error = new ErrorConstructor(message);
+  if (kind === ANSWER_VERDICT) ReflectDefineProperty(error, "verdict", dataProperty(value));
+  return error;
+}
+
+function remoteError(name, message) {
+  const found = errorPrototype(name);
+  const error = new ErrorConstructor(message);
+  ObjectSetPrototypeOf(error, found[0]);
+  if (!found[1]) ObjectDefineProperty(error, "name", { __proto__: null, value: name, writable: true, configurable: true });
+  ReflectDefineProperty(error, "remote", dataProperty(true));
+  return error;
+}
+
+// A call within the isolate is answered with a copy, as if it had gone out and come back.
+function fulfilWithCopy({ answer, stubs }, value) {
+  disposeAll(stubs);
+  let copied;
+  try {
+    copied = host.copyReferences(value);
+  } catch (error) {
+    answer.reject(error);
+    return;
+  }
+  releaseReturned(value);
+  fulfil(answer, copied[0], copied[1]);
+}
+
+function rejectWithCopy({ answer, stubs }, error) {
+  disposeAll(stubs);
+  let copied = error;
+  try {
+    copied = host.copyReferences(error)[0];
+  } catch {
+    // What can't be copied is known by its name and message.
+    copied = remoteError("Error", inspect(error));
+  }
+  answer.reject(errorOfAnswer(ANSWER_THREW, copied, "Error", inspect(error)));
+}
+
+function fulfilAsIs({ answer, stubs }, value) {
+  disposeAll(stubs);
+  fulfil(answer, value, newList());
+}
+
+function rejectAsIs({ answer, stubs }, error) {
+  disposeAll(stubs);
+  answer.reject(error);
+}
+
+// --- ownership ---
+
+function dupOf(handle) {
+  checkUsable(handle);
+  return newStub(shared(handle.hook));
+}
+
+function dispose(handle) {
+  if (handle.disposed) return;
+  handle.disposed = true;
+  const { hook } = handle;
+  if (--hook.references > 0) return;
+  if (hook.kind === IMPORT) {
+    host.releaseImport(hook.id);
+  } else if (hook.kind === LOCAL) {
+    letTargetGo(hook.target);
+  } else if (hook.kind === PENDING) {
+    const { answer } = hook;
+    answer.disposed = true;
+    if (answer.stubs !== undefined) disposeAll(answer.stubs);
+  }
+}
+
+// Objects of this isolate that others hold, by the id that they were given out with.
+const exported = { __proto__: null, none: undefined };
+let exportLast = 0;
+// How often an object is held: by exports and by stubs of its own isolate.
+const targetHolds = new WeakMapConstructor();
+
+function holdTarget(target) {
+  WeakMapPrototypeSet(targetHolds, target, (WeakMapPrototypeGet(targetHolds, target) ?? 0) + 1);
+}
+
+// The last hold ends: the object may tidy up.
+function letTargetGo(target) {
+  const left = WeakMapPrototypeGet(targetHolds, target) - 1;
+  if (left > 0) {
+    WeakMapPrototypeSet(targetHolds, target, left);
+    return;
+  }
+  WeakMapPrototypeDelete(targetHolds, target);
+  QueueMicrotask(() => {
+    const disposer = target[SymbolDispose];
+    if (typeof disposer === "function") ReflectApply(disposer, target, newList());
+  });
+}
+
+// What the codec asks of an object that it can't copy: [kind, id], [kind, entrypoint, props], or undefined where it can't
+// be passed by reference either.
+function externalOf(value) {
+  const handle = handleOf(value);
+  if (handle === undefined) {
+    if (typeof value !== "function" && !inherits(value, RpcTargetPrototype)) return undefined;
+    return exportTarget(value);
+  }
+  if (handle.root !== handle || handle.hook.kind === PENDING) return undefined;
+  checkUsable(handle);
+  const { hook } = handle;
+  if (hook.kind === IMPORT) return listOfTwo(EXTERNAL_IMPORT, hook.id);
+  if (hook.kind === LOCAL) return exportTarget(hook.target);
+  const external = listOfTwo(EXTERNAL_LOOPBACK, hook.entrypoint);
+  external[2] = hook.props;
+  return external;
+}
+
+function exportTarget(target) {
+  const id = ++exportLast;
+  exported[id] = target;
+  holdTarget(target);
+  return listOfTwo(EXTERNAL_EXPORT, id);
+}
+
+// What an external becomes here.
+function stubOf(kind, id) {
+  if (kind === EXTERNAL_IMPORT) return newStub({ __proto__: null, kind: IMPORT, id, references: 1 });
+  const target = exported[id];
+  if (target === undefined) throw new ErrorConstructor("The object that comes home is not there any more.");
+  holdTarget(target);
+  return newStub({ __proto__: null, kind: LOCAL, target, references: 1 });
+}
+
+// Nobody outside holds an export any more.
+function releaseExport(id) {
+  const target = exported[id];
+  if (target === undefined) return;
+  delete exported[id];
+  letTargetGo(target);
+}
+
+// What a stub is copied to, for somebody in this isolate; undefined where there is nothing to refer to.
+function copyStub(value) {
+  const handle = handleOf(value);
+  if (handle !== undefined) {
+    if (handle.root !== handle || handle.hook.kind === PENDING) return undefined;
+    return dupOf(handle);
+  }
+  if (typeof value !== "function" && !inherits(value, RpcTargetPrototype)) return undefined;
+  holdTarget(value);
+  return newStub({ __proto__: null, kind: LOCAL, target: value, references: 1 });
+}
+
+function shared(hook) {
+  hook.references++;
+  return hook;
+}
+
+// Whoever gets a stub as a result has one of their own; this side's is done with.
+function releaseReturned(value) {
+  const handle = handleOf(value);
+  if (handle !== undefined && handle.root === handle) dispose(handle);
+}
+
+// --- this worker's own entrypoints ---
+
+function specialise(hook, args) {
+  const options = args.length > 0 ? args[0] : undefined;
+  const props = options === undefined || options === null ? undefined : options.props;
+  return newStub({ __proto__: null, kind: LOOPBACK, entrypoint: hook.entrypoint, props, references: 1 });
+}
+
+// `ctx.exports`: a stub for each export that can be called.
+function makeExports(namespace) {
+  const exports = {};
+  const names = ReflectOwnKeys(namespace);
+  for (let index = 0; index < names.length; index++) {
+    const name = names[index];
+    if (typeof name !== "string") continue;
+    const value = namespace[name];
+    if (!isEntrypointClass(value) && (typeof value !== "object" || value === null)) continue;
+    const hook = { __proto__: null, kind: LOOPBACK, entrypoint: name, props: undefined, references: 1 };
+    ObjectDefineProperty(exports, name, dataProperty(newStub(hook)));
+  }
+  return exports;
+}
