@@ -1,6 +1,11 @@
+// degrees of another scale
+const zero = 32;
 export default {
-  async run({ fahrenheit }) {
-    const celsius = Math.round(((fahrenheit - 32) * 50) / 9) / 10;
-    return { celsius, text: `${celsius} °C` };
+  name: 'celsius',
+  version: '1.0.0',
+  async run(a) {
+    const degrees = (a - zero) * 5 / 9;
+    return degrees;
   },
+  describe() { return 'converts'; }
 };

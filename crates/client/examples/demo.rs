@@ -165,7 +165,7 @@ async fn show_report(report: &Entrypoint) -> Result<()> {
         money(number(&summary, "refundedCents")?),
     );
     println!("   by segment     {}", totals(&summary, "bySegment")?);
-    println!("   by country     {}", totals(&summary, "byCountry")?);
+    println!("   top countries  {}", totals(&summary, "byCountry")?);
     for (index, customer) in top.iter().enumerate() {
         println!(
             "   {:<15}{:<16}{}  {:<11}{:>10}",

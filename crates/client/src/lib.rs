@@ -1,7 +1,7 @@
 //! The Rust client of Coracle: load workers, call their entrypoints, over a socket or with the server inside.
 //!
-//! It reads like the Workers documentation. Loading and getting an entrypoint answer at once and send nothing by
-//! themselves that waits: with the first call, everything travels in one round trip.
+//! It reads like the Workers documentation. Loading a worker and getting an entrypoint answer at once, without waiting
+//! for the server: together with the first call they travel in one round trip.
 //!
 //! ```no_run
 //! use coracle_client::{Coracle, ConnectOptions, WorkerCode, args};
@@ -16,6 +16,12 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`Coracle::function`] and [`Coracle::serve`] hand functions and objects of this process to workers; what workers give
+//! out comes back as [`Stub`]s in a [`Payload`].
+//!
+//! The feature `embedded`, on by default, adds `Coracle::embedded`, which runs the server in this process. It brings
+//! Wasmtime along; a client over a socket does without: `default-features = false`.
 //!
 //! Handles can be cloned and sent between threads. Dropping the last handle on a worker and its entrypoints lets the
 //! server end its isolate; dropping the call's future cancels the call.

@@ -145,11 +145,6 @@ let mainNamespace;
 
 function noteNamespace(namespace) {
   mainNamespace = namespace;
-  const stubs = makeExports(namespace);
-  const names = ObjectKeys(stubs);
-  for (let index = 0; index < names.length; index++) {
-    ObjectDefineProperty(ownExports, names[index], dataProperty(stubs[names[index]]));
-  }
 }
 
 // Enters the worker by one of its entrypoints. A call is { path, isGet, args, depth, done, failed, state }, and ends with

@@ -28,6 +28,7 @@ const {
   deleteProperty: ReflectDeleteProperty,
   getOwnPropertyDescriptor: ReflectGetOwnPropertyDescriptor,
   getPrototypeOf: ReflectGetPrototypeOf,
+  has: ReflectHas,
   ownKeys: ReflectOwnKeys,
 } = Reflect;
 

@@ -447,9 +447,7 @@ function specialise(hook, args) {
   return newStub({ __proto__: null, kind: LOOPBACK, entrypoint: hook.entrypoint, props, references: 1 });
 }
 
-// `ctx.exports`: a stub for each export that can be called.
-function makeExports(namespace) {
-  const exports = {};
+function fillExports(exports, namespace) {
   const names = ReflectOwnKeys(namespace);
   for (let index = 0; index < names.length; index++) {
     const name = names[index];
@@ -459,5 +457,4 @@ function makeExports(namespace) {
     const hook = { __proto__: null, kind: LOOPBACK, entrypoint: name, props: undefined, references: 1 };
     ObjectDefineProperty(exports, name, dataProperty(newStub(hook)));
   }
-  return exports;
 }

@@ -29,8 +29,23 @@ function waitUntil(promise) {
   settle(promise, ignore, (_state, error) => reportUncaught(error, true), undefined);
 }
 
-// Of the main module; filled once it has been evaluated.
-const ownExports = {};
+// `ctx.exports`: a stub for each export of the main module that can be called. Made when it is first looked at, because
+// hardly any worker does.
+const ownExports = new ProxyConstructor({}, {
+  __proto__: null,
+  get: (exports, name) => filledExports(exports)[name],
+  has: (exports, name) => ReflectHas(filledExports(exports), name),
+  ownKeys: (exports) => ReflectOwnKeys(filledExports(exports)),
+  getOwnPropertyDescriptor: (exports, name) => ReflectGetOwnPropertyDescriptor(filledExports(exports), name),
+});
+let exportsFilled = false;
+
+function filledExports(exports) {
+  if (exportsFilled || mainNamespace === undefined) return exports;
+  exportsFilled = true;
+  fillExports(exports, mainNamespace);
+  return exports;
+}
 
 const workersModuleExports = {
   WorkerEntrypoint,

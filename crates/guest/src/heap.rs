@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Of the machine that runs the guest, not of Wasm.
-pub(crate) const PAGE_BYTES: usize = 4096;
+const PAGE_BYTES: usize = 4096;
 /// Requests above this and up to a page get a page: QuickJS' arenas have 3,593 bytes at least.
 const PAGED_BYTES_MIN: usize = 3584;
 const WASM_PAGE_BYTES: usize = 65_536;
@@ -50,10 +50,26 @@ const SPARE_OTHER: usize = 2;
 /// Makes room at the end of what goes into the snapshot. Room that was never written to costs an isolate nothing, and
 /// asking for it costs several microseconds.
 pub(crate) fn make_room() {
-    HEAP.grow(SPARE_PAGED);
+    // What was left is used up first, as one stretch with it.
+    let left = HEAP.fresh_end.get() - HEAP.fresh.get();
+    if left < SPARE_PAGED * WASM_PAGE_BYTES / 2 {
+        HEAP.grow(SPARE_PAGED);
+    }
     let room = Vec::<u8>::with_capacity(SPARE_OTHER * WASM_PAGE_BYTES);
     // So that nobody optimises it away.
     std::hint::black_box(room);
+}
+
+/// Takes the pages that were given back out of use, and returns from where on pages are taken next.
+pub(crate) fn use_up_free_pages() -> usize {
+    while !HEAP.free.get().is_null() {
+        HEAP.take_page();
+    }
+    // One for each size of the engine's arenas, next to each other.
+    if HEAP.fresh_end.get() - HEAP.fresh.get() < 32 * PAGE_BYTES {
+        HEAP.grow(SPARE_PAGED);
+    }
+    HEAP.fresh.get()
 }
 
 impl Heap {

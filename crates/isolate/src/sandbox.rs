@@ -17,8 +17,9 @@ pub(crate) const MEMORY_BYTES_CEILING: u64 = 1 << 30;
 /// Entries of the guest's function table, with room for compiled code.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 /// Kept resident in a free slot: resetting these pages is cheaper than faulting them in again, where the kernel can say
-/// which of them were written. Nobody is charged for it, so it is what a small worker needs and not much more.
-const MEMORY_KEEP_RESIDENT_BYTES: usize = 512 << 10;
+/// which of them were written. Nobody is charged for it. It covers the memory that a fresh isolate has: whatever is beyond
+/// is unmapped at each reset, for which every core is interrupted.
+const MEMORY_KEEP_RESIDENT_BYTES: usize = 3 << 20;
 const TABLE_KEEP_RESIDENT_BYTES: usize = 64 << 10;
 
 /// How large the pool is.

@@ -261,14 +261,17 @@ impl Actor {
     /// Acts on what is in the mailbox and runs code, for about a slice.
     pub(crate) fn turn(&mut self, around: &Surroundings<'_>, effects: &mut Effects) -> Turn {
         let (mut cpu, mut burnt) = (Duration::ZERO, 0);
+        // What is done between two slices is little, and is counted with the second.
+        let mut before = around.clock.thread_cpu();
         loop {
             if self.act_on_urgent_mail(around, effects) == Life::Ended {
                 return Turn::Ended;
             }
             if let Guest::Running(run) = &mut self.guest {
-                let before = around.clock.thread_cpu();
                 let done = run.running.slice();
-                let spent = around.clock.thread_cpu().saturating_sub(before);
+                let after = around.clock.thread_cpu();
+                let spent = after.saturating_sub(before);
+                before = after;
                 cpu += spent;
                 // An entry that began with short slices goes on with them, and gets as many as make a long one.
                 burnt += run.slice;

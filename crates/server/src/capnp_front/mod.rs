@@ -21,7 +21,12 @@ use coracle_loader::Refusal;
 use coracle_schema as schema;
 use coracle_transport::{Full, Held, Holdings};
 use futures::FutureExt;
-use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    panic::AssertUnwindSafe,
+    rc::Rc,
+    sync::Arc,
+};
 
 /// What everything on one connection shares.
 struct Connected {
@@ -31,7 +36,12 @@ struct Connected {
     remotes: Remotes,
     /// Ours that it was given, to know them when they come back.
     targets: RefCell<CapabilityServerSet<TargetServer, schema::target::Client>>,
+    /// Targets made since those that are gone were last forgotten.
+    targets_made: Cell<u32>,
 }
+
+/// Targets after which those that are gone are forgotten: the set would keep their memory for ever.
+const TARGETS_MADE_MAX: u32 = 256;
 
 /// What an object on offer takes besides its data: itself, and its place in the RPC layer's tables.
 const OBJECT_BYTES: u64 = 1024;
@@ -42,6 +52,17 @@ impl Connected {
         self.holdings
             .hold(OBJECT_BYTES + data_bytes)
             .map_err(|full| self.refuse(full))
+    }
+
+    /// Puts a target up, to be known when it comes back.
+    fn offer(&self, target: TargetServer) -> schema::target::Client {
+        let mut targets = self.targets.borrow_mut();
+        self.targets_made.set(self.targets_made.get() + 1);
+        if self.targets_made.get() >= TARGETS_MADE_MAX {
+            self.targets_made.set(0);
+            targets.gc();
+        }
+        targets.new_client(target)
     }
 
     /// Whether the client may be given more.

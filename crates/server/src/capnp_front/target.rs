@@ -32,7 +32,7 @@ impl TargetServer {
             address,
             _held: held,
         };
-        Ok(connected.targets.borrow_mut().new_client(server))
+        Ok(connected.offer(server))
     }
 }
 

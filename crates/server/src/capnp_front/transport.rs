@@ -18,7 +18,13 @@ use futures::{
     FutureExt,
     io::{AsyncRead, AsyncWrite},
 };
-use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    panic::AssertUnwindSafe,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 
 /// What a connection is served with.
 pub(crate) struct ConnectionSettings {
@@ -54,6 +60,7 @@ where
         holdings: Rc::clone(&settings.holdings),
         remotes,
         targets: RefCell::default(),
+        targets_made: Cell::new(0),
     });
     let remote_calls = remotes::serve(Rc::clone(&connected), commands);
     tokio::pin!(remote_calls);
