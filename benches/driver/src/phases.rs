@@ -299,7 +299,7 @@ async fn cold_large(
     Ok(samples)
 }
 
-/// The best of seven calls of each program, in CPU time, in milliseconds.
+/// The best of twenty-five calls of each program, in CPU time, in milliseconds.
 async fn programs(
     client: &Client,
     source: &str,
@@ -311,7 +311,7 @@ async fn programs(
     let mut best = Vec::new();
     for (name, expected) in programs {
         let mut samples = Samples::default();
-        for _ in 0..7 {
+        for _ in 0..25 {
             let cpu_us = rpc::call_expecting(&entrypoint, &json!(name), expected)
                 .await
                 .context(name.clone())?;

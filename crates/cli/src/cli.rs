@@ -12,11 +12,7 @@ use clap::{Parser, Subcommand};
 /// `coracle serve` starts a server that clients speak to over Cap'n Proto.
 #[derive(Parser)]
 #[command(name = "coracle", version, max_term_width = 100, after_help = after_help())]
-#[command(
-    disable_help_subcommand = true,
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -347,6 +347,33 @@ fn a_good_worker_passes_its_check() {
 }
 
 #[test]
+fn a_check_says_of_a_default_export_that_can_not_be_called_what_it_is() {
+    for (source, what) in [
+        ("export default 5", "it is number"),
+        (
+            "export default class {}",
+            "a class that does not extend WorkerEntrypoint",
+        ),
+    ] {
+        let folder = Folder::with(&[("main.js", source)]);
+        let ended = folder.run(&["check", "main.js"]);
+        ended.says(1, "The export \"default\" can't be an entrypoint");
+        ended.says(1, what);
+    }
+    // Other exports may be meant.
+    let folder = Folder::with(&[("main.js", "export const named = { run() {} };")]);
+    assert_eq!(folder.run(&["check", "main.js"]).code, 0);
+}
+
+#[test]
+fn help_is_a_command_as_well() {
+    let folder = Folder::with(&[]);
+    let ended = folder.run(&["help", "run"]);
+    assert_eq!(ended.code, 0);
+    assert!(ended.stdout.contains("--call"), "{}", ended.stdout);
+}
+
+#[test]
 fn a_check_reports_the_syntax_errors_of_all_modules_at_once() {
     let main = "import './a.js';\nimport './b.js';\nexport default {\n";
     let folder = Folder::with(&[

@@ -392,9 +392,15 @@ impl Verdict {
             VerdictKind::Hung => "the call can never end: it waits for a promise that nothing is left to settle".into(),
             VerdictKind::Cancelled => "the call was cancelled by its caller".into(),
             VerdictKind::IsolateLost => {
-                "another call in the same isolate was stopped by a limit, and the isolate with it: call again".into()
+                "the isolate is gone, because another call in it was stopped by a limit or because its worker ended: get the \
+                 function or object anew, or call the entrypoint again"
+                    .into()
             }
-            VerdictKind::IsolateEvicted => "the isolate made room for another one: call again".into(),
+            VerdictKind::IsolateEvicted => {
+                "the server took the isolate back before the call was through, because it shuts down or needed the room: it \
+                 may have run in part; connect again, and call again if that does no harm"
+                    .into()
+            }
             VerdictKind::Trap => format!("the isolate broke ({}): please report this", self.detail),
         }
     }

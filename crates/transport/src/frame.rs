@@ -57,7 +57,8 @@ where
     if segment_count >= SEGMENTS_MAX {
         // Most likely it is another protocol: nothing that a request could be corrected for.
         return Err(Error::disconnected(format!(
-            "a message has {segment_count} segments; fewer than {SEGMENTS_MAX} may be"
+            "a message has {segment_count} segments; fewer than {SEGMENTS_MAX} may be. Does the other side speak Cap'n \
+             Proto? (The admin port speaks HTTP.)"
         )));
     }
     // The sizes of the other segments, filled up to a whole word.

@@ -19,7 +19,7 @@ use crate::{
     worker::{Worker, WorkerArgs},
 };
 use clap::Args;
-use coracle_client::{Coracle, ModuleBody, Outcome, Thrown, Value, Verdict, WorkerCode};
+use coracle_client::{Coracle, ModuleBody, Outcome, Thrown, Value, Verdict, WorkerCode, args};
 use coracle_loader::{
     Encoded, Form, LimitName, Limits, Module, Outbound, Problem, limits::grouped,
 };
@@ -196,11 +196,27 @@ async fn parse_alone(
     })
 }
 
+/// How the guest begins to say that an export has the wrong kind. (That there is none may be meant: other exports can be
+/// entrypoints, too.)
+const NOT_AN_ENTRYPOINT: &str = "The export \"default\" can't be an entrypoint";
+
 async fn evaluate(coracle: &Coracle, code: &WorkerCode) -> Result<Option<Finding>, Failure> {
-    Ok(match coracle.load(code.clone()).ready().await?.outcome {
-        Outcome::Value(_) => None,
+    let worker = coracle.load(code.clone());
+    Ok(match worker.ready().await?.outcome {
+        Outcome::Value(_) => not_callable(&worker).await?,
         Outcome::Threw(thrown) => Some(Finding::Evaluation(thrown)),
         Outcome::Verdict(verdict) => Some(Finding::Stopped(String::new(), verdict)),
+    })
+}
+
+/// What keeps the default export from being an entrypoint. No method is named, so nothing of the worker's is called.
+async fn not_callable(worker: &coracle_client::Worker) -> Result<Option<Finding>, Failure> {
+    let answer = worker.entrypoint("default").call("", args![]).await?;
+    Ok(match answer.outcome {
+        Outcome::Threw(thrown) if thrown.message.starts_with(NOT_AN_ENTRYPOINT) => {
+            Some(Finding::Evaluation(thrown))
+        }
+        _ => None,
     })
 }
 
