@@ -141,7 +141,10 @@ async fn what_a_callback_throws_is_an_error_of_its_class_with_its_properties() {
 
 /// A client's object with methods, which keeps what it was given.
 #[derive(Clone, Default)]
-struct Store(Arc<Mutex<Vec<(Vec<String>, Payload)>>>);
+struct Store(Arc<Mutex<Vec<Kept>>>);
+
+/// A path and what was sent there.
+type Kept = (Vec<String>, Payload);
 
 impl Target for Store {
     fn call(

@@ -3,16 +3,23 @@
 //! Callers are on RPC threads, isolates on threads of their own; both only hold the lock for the core's decision and
 //! for handing messages on, never while anything runs or waits.
 
+mod effects;
+mod in_flight;
+mod outward;
+
+pub(crate) use self::in_flight::{Arrival, InFlight};
+use self::outward::adopt;
+
 use crate::{
     metrics::Metrics,
     outcome::{Answered, CallAnswer},
-    router::{Address, AnswerTo, Payload, RemoteCall, threw},
+    router::Address,
     session::{OutCall, WorkerInner},
-    tables::{Outgoing, Table},
+    tables::Table,
 };
 use coracle_isolate::{
-    Answer, Bytes, Call, Event as IsolateEvent, External, Form, Message, Outcome, OutwardCall,
-    Report, Scheduler, Usage, Verdict, VerdictKind, WorkerSpec,
+    Call, Event as IsolateEvent, Message, Outcome, Report, Scheduler, Usage, Verdict, VerdictKind,
+    WorkerSpec,
 };
 use coracle_loader::{
     CallId, Core, CoreConfig, Effect, Event, Gauges, IsolateId, Limits, LossCause, Refusal,
@@ -540,124 +547,6 @@ impl Service {
         self.act(state);
     }
 
-    /// An isolate calls something of what it holds.
-    fn isolate_calls(&self, state: &mut State, isolate: u64, operation: u64, call: OutwardCall) {
-        let OutwardCall {
-            import,
-            path,
-            access,
-            args,
-        } = call;
-        let externals = adopt(state, isolate, args.externals);
-        let args = Payload {
-            form: args.form,
-            bytes: args.bytes,
-            externals,
-        };
-        let callee = state
-            .tables
-            .get(&isolate)
-            .and_then(|table| table.import(import));
-        let form = Form::Cbor;
-        let call = match &callee {
-            Some(Address::Entrypoint(entrypoint)) => {
-                OutCall::of_entrypoint(entrypoint, access, path, args, form)
-            }
-            Some(Address::Export(export)) => OutCall::of_export(export, access, path, args, form),
-            Some(Address::Remote(remote)) => {
-                let Some(service) = self.itself.upgrade() else {
-                    return;
-                };
-                let kept = remote.call(RemoteCall {
-                    path,
-                    access,
-                    args,
-                    answer_to: AnswerTo::Operation {
-                        service,
-                        isolate,
-                        operation,
-                    },
-                });
-                if let Some(table) = state.tables.get_mut(&isolate) {
-                    table.outgoing.insert(operation, Outgoing::Remote(kept));
-                }
-                return state.discard(callee);
-            }
-            Some(Address::Broken) | None => {
-                state.discard(args);
-                let broken = threw("This capability is not one that the isolate holds.");
-                return self.settle(state, isolate, operation, Ok(broken));
-            }
-        };
-        state.discard(callee);
-        if call.worker.is_revoked() {
-            state.discard(call);
-            return self.settle(state, isolate, operation, Err(Refusal::SessionClosed));
-        }
-        let id = self.place(state, call, Waiting::Operation { isolate, operation });
-        if state.calls.contains_key(&id)
-            && let Some(table) = state.tables.get_mut(&isolate)
-        {
-            table.outgoing.insert(operation, Outgoing::Call(id));
-        }
-    }
-
-    fn give_up_outgoing(&self, state: &mut State, outgoing: Option<Outgoing>) {
-        match outgoing {
-            Some(Outgoing::Call(call)) => self.give_up(state, call),
-            // Dropping it tells the client's thread.
-            Some(Outgoing::Remote(_)) | None => {}
-        }
-    }
-
-    /// Passes the answer of a call of a worker on.
-    fn answer(&self, state: &mut State, pending: Pending, answer: CallAnswer) {
-        let Pending {
-            answer_to,
-            callee,
-            args,
-            props,
-            ..
-        } = pending;
-        state.discard((callee, args, props));
-        match answer_to {
-            Waiting::Caller(sender) => {
-                if let Err(unheard) = sender.send(answer) {
-                    state.discard(unheard);
-                }
-            }
-            Waiting::Operation { isolate, operation } => {
-                self.settle(state, isolate, operation, answer);
-            }
-        }
-    }
-
-    /// Tells an isolate what its call came to.
-    fn settle(&self, state: &mut State, isolate: u64, operation: u64, answer: CallAnswer) {
-        let Some(table) = state.tables.get_mut(&isolate) else {
-            return state.discard(answer);
-        };
-        table.outgoing.remove(&operation);
-        let answer = match answer {
-            Err(refusal) => Answer::Failed(refusal.to_string()),
-            Ok(Answered {
-                mut report,
-                externals,
-            }) => {
-                let externals = table.offer(externals);
-                if let Outcome::Value(value) = &mut report.outcome {
-                    value.externals = externals;
-                }
-                Answer::Outcome(report.outcome)
-            }
-        };
-        self.scheduler().send(Message::Settle {
-            isolate,
-            operation,
-            answer: Box::new(answer),
-        });
-    }
-
     // --- doing what the core decides ---
 
     fn lock(&self) -> Locked<'_> {
@@ -694,92 +583,6 @@ impl Service {
         }
         state.effects = effects;
     }
-
-    fn send(&self, state: &State, message: Message) {
-        if state.assisting {
-            self.scheduler().send_unheard(message);
-        } else {
-            self.scheduler().send(message);
-        }
-    }
-
-    fn act_on(&self, state: &mut State, effect: Effect) {
-        match effect {
-            Effect::StartIsolate { isolate, worker } => {
-                let Some(loaded) = state.workers.get(&worker) else {
-                    return;
-                };
-                let spec = loaded.spec.clone();
-                let table = Table::new(isolate.0, &loaded.handle, &loaded.env);
-                state.tables.insert(isolate.0, table);
-                self.metrics.isolate_started();
-                self.send(
-                    state,
-                    Message::Start {
-                        isolate: isolate.0,
-                        worker: spec,
-                    },
-                );
-            }
-            Effect::Dispatch { call, isolate } => {
-                let Some(pending) = state.calls.get_mut(&call) else {
-                    return;
-                };
-                pending.isolate = Some(isolate);
-                if let Some(mut call) = pending.call.take() {
-                    let args = std::mem::take(&mut pending.args);
-                    let props = Arc::clone(&pending.props);
-                    if let Some(table) = state.tables.get_mut(&isolate.0) {
-                        call.args.externals = table.offer(args);
-                        if !props.is_empty() {
-                            let externals = table.offer(props.to_vec());
-                            call.props = Arc::new(Bytes {
-                                externals,
-                                ..(*call.props).clone()
-                            });
-                        }
-                    }
-                    self.send(
-                        state,
-                        Message::Call {
-                            isolate: isolate.0,
-                            call,
-                        },
-                    );
-                }
-            }
-            Effect::RefuseCall { call, refusal } => {
-                if let Some(pending) = state.take_call(call) {
-                    self.metrics.refused(refusal_name(refusal));
-                    self.answer(state, pending, Err(refusal));
-                }
-            }
-            Effect::LoseCall { call, cause } => {
-                if let Some(pending) = state.take_call(call) {
-                    let report = lost(cause, pending.call.is_none());
-                    self.metrics.invocation(&report);
-                    self.answer(state, pending, Ok(Answered::of(report)));
-                }
-            }
-            Effect::EndIsolate { isolate, cause } => {
-                self.metrics.isolate_ended(cause.as_str());
-                state.ending.insert(isolate.0);
-                self.send(state, Message::End { isolate: isolate.0 });
-            }
-            Effect::RefuseWorker { .. } => {}
-            Effect::DrainComplete => {
-                state.drain_complete = true;
-                self.drained.notify_waiters();
-            }
-        }
-    }
-}
-
-fn adopt(state: &State, isolate: u64, externals: Vec<External>) -> Vec<Address> {
-    match state.tables.get(&isolate) {
-        Some(table) => table.adopt(externals),
-        None => externals.iter().map(|_| Address::Broken).collect(),
-    }
 }
 
 fn lost(cause: LossCause, dispatched: bool) -> Report {
@@ -805,41 +608,5 @@ pub(crate) fn refusal_name(refusal: Refusal) -> &'static str {
         Refusal::SessionCalls { .. } => "session_calls",
         Refusal::Workers { .. } => "workers",
         Refusal::Isolates { .. } => "isolates",
-    }
-}
-
-/// A call's stay in the server.
-pub(crate) struct Arrival(Arc<Service>);
-
-impl Drop for Arrival {
-    fn drop(&mut self) {
-        self.0.arrived.fetch_sub(1, Ordering::Relaxed);
-        self.0.metrics.call_ended();
-    }
-}
-
-/// A call under way. Dropping it gives the call up.
-pub(crate) struct InFlight {
-    arrival: Arrival,
-    call: CallId,
-    answer: oneshot::Receiver<CallAnswer>,
-    done: bool,
-}
-
-impl InFlight {
-    /// Waits for the answer.
-    pub(crate) async fn answer(mut self) -> CallAnswer {
-        let answer = (&mut self.answer).await;
-        self.done = true;
-        // The sender is kept until it has answered; a lost one would be a fault of ours, told as such.
-        answer.unwrap_or_else(|_| Ok(Answered::of(lost(LossCause::IsolateLost, true))))
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        if !self.done {
-            self.arrival.0.drop_call(self.call);
-        }
     }
 }

@@ -47,7 +47,7 @@ async function run({ evaluate, prelude, asked }, record) {
     }
   };
   const { namespace, calls } = evaluate(worker)(hooks.workersModuleExports, pause);
-  const lists = calls.map(([entrypoint, path, args, outcome], index) => [entrypoint, evaluate(`(${JSON.stringify(path)})`), evaluate(`(${JSON.stringify(args)})`), evaluate(`[${index}, 0, 1e6, 512]`), outcome]);
+  const lists = calls.map(([entrypoint, path, args, outcome], index) => [entrypoint, evaluate(`[${JSON.stringify(entrypoint)}, 0]`), evaluate(`(${JSON.stringify(path)})`), evaluate(`[${JSON.stringify(args)}, undefined, []]`), evaluate(`[${index}, 0, 1e6, 512]`), outcome]);
   const values = evaluate(`({
     map: new Map([[1, { a: 2 }]]), set: new Set([1]), regexp: /a+/giu, date: new Date(5), boxed: [Object(1), Object("x"), Object(true), Object(3n)],
     view: new DataView(new ArrayBuffer(4), 1, 2), typed: new Uint16Array(2), error: new TypeError("m"), empty: new Map(), emptySet: new Set(), flat: [1, 2, 3, 4],
@@ -83,10 +83,10 @@ async function run({ evaluate, prelude, asked }, record) {
         });
         return result;
       };
-      for (const [entrypoint, path, args, reply, outcome] of lists) {
+      for (const [entrypoint, target, path, given, reply, outcome] of lists) {
         const before = asked.length;
         record.on = true;
-        hooks.invoke(namespace, entrypoint, path, false, args, undefined, reply);
+        hooks.invoke(namespace, target, path, false, given, reply);
         record.on = false;
         await settledJobs(record);
         const [name, invocation] = asked[before] ?? [];
@@ -94,19 +94,19 @@ async function run({ evaluate, prelude, asked }, record) {
       }
       const id = work("setTimeout", () => globals.setTimeout(values.callback, 5, 1, 2));
       const operation = asked.at(-1)[0] === "startTimer" ? 100 : undefined;
-      work("settle", () => hooks.settle(operation, ""));
+      work("settle", () => hooks.settle(operation, 0));
       work("clearTimeout", () => globals.clearTimeout(id));
       const interval = work("setInterval", () => globals.setInterval(values.callback, 1));
-      work("settle", () => hooks.settle(101, ""));
+      work("settle", () => hooks.settle(101, 0));
       work("clearTimeout", () => globals.clearTimeout(interval));
       work("setTimeout", () => globals.setTimeout(values.callback));
       work("forget", () => hooks.forget(103));
-      work("settle", () => hooks.settle(103, ""));
+      work("settle", () => hooks.settle(103, 0));
       work("setTimeout", () => globals.setTimeout("code"));
       let fetched;
       work("fetch", () => typeof (fetched = globals.fetch("https://a/")));
       const refused = fetched.then(undefined, (error) => error.message);
-      work("settle", () => hooks.settle(104, "refused"));
+      work("settle", () => hooks.settle(104, 4, "", "", "refused"));
       assert.equal(await refused, "refused");
       work("randomUUID", () => globals.randomUUID());
       work("getRandomValues", () => globals.getRandomValues(values.bytes) === values.bytes);

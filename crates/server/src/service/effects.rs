@@ -1,0 +1,88 @@
+//! Doing what the core decides.
+
+use super::{Service, State, lost, refusal_name};
+use crate::{outcome::Answered, tables::Table};
+use coracle_isolate::{Bytes, Message};
+use coracle_loader::Effect;
+use std::sync::Arc;
+
+impl Service {
+    fn send(&self, state: &State, message: Message) {
+        if state.assisting {
+            self.scheduler().send_unheard(message);
+        } else {
+            self.scheduler().send(message);
+        }
+    }
+
+    pub(super) fn act_on(&self, state: &mut State, effect: Effect) {
+        match effect {
+            Effect::StartIsolate { isolate, worker } => {
+                let Some(loaded) = state.workers.get(&worker) else {
+                    return;
+                };
+                let spec = loaded.spec.clone();
+                let table = Table::new(isolate.0, &loaded.handle, &loaded.env);
+                state.tables.insert(isolate.0, table);
+                self.metrics.isolate_started();
+                self.send(
+                    state,
+                    Message::Start {
+                        isolate: isolate.0,
+                        worker: spec,
+                    },
+                );
+            }
+            Effect::Dispatch { call, isolate } => {
+                let Some(pending) = state.calls.get_mut(&call) else {
+                    return;
+                };
+                pending.isolate = Some(isolate);
+                if let Some(mut call) = pending.call.take() {
+                    let args = std::mem::take(&mut pending.args);
+                    let props = Arc::clone(&pending.props);
+                    if let Some(table) = state.tables.get_mut(&isolate.0) {
+                        call.args.externals = table.offer(args);
+                        if !props.is_empty() {
+                            let externals = table.offer(props.to_vec());
+                            call.props = Arc::new(Bytes {
+                                externals,
+                                ..(*call.props).clone()
+                            });
+                        }
+                    }
+                    self.send(
+                        state,
+                        Message::Call {
+                            isolate: isolate.0,
+                            call,
+                        },
+                    );
+                }
+            }
+            Effect::RefuseCall { call, refusal } => {
+                if let Some(pending) = state.take_call(call) {
+                    self.metrics.refused(refusal_name(refusal));
+                    self.answer(state, pending, Err(refusal));
+                }
+            }
+            Effect::LoseCall { call, cause } => {
+                if let Some(pending) = state.take_call(call) {
+                    let report = lost(cause, pending.call.is_none());
+                    self.metrics.invocation(&report);
+                    self.answer(state, pending, Ok(Answered::of(report)));
+                }
+            }
+            Effect::EndIsolate { isolate, cause } => {
+                self.metrics.isolate_ended(cause.as_str());
+                state.ending.insert(isolate.0);
+                self.send(state, Message::End { isolate: isolate.0 });
+            }
+            Effect::RefuseWorker { .. } => {}
+            Effect::DrainComplete => {
+                state.drain_complete = true;
+                self.drained.notify_waiters();
+            }
+        }
+    }
+}

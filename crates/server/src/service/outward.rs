@@ -1,0 +1,151 @@
+//! Calls that isolates make, and their answers.
+
+use super::{Pending, Service, State, Waiting};
+use crate::{
+    outcome::{Answered, CallAnswer},
+    router::{Address, AnswerTo, Payload, RemoteCall, threw},
+    session::OutCall,
+    tables::Outgoing,
+};
+use coracle_isolate::{Answer, External, Form, Message, Outcome, OutwardCall};
+use coracle_loader::Refusal;
+
+impl Service {
+    /// An isolate calls something of what it holds.
+    pub(super) fn isolate_calls(
+        &self,
+        state: &mut State,
+        isolate: u64,
+        operation: u64,
+        call: OutwardCall,
+    ) {
+        let OutwardCall {
+            import,
+            path,
+            access,
+            args,
+        } = call;
+        let externals = adopt(state, isolate, args.externals);
+        let args = Payload {
+            form: args.form,
+            bytes: args.bytes,
+            externals,
+        };
+        let callee = state
+            .tables
+            .get(&isolate)
+            .and_then(|table| table.import(import));
+        let form = Form::Cbor;
+        let call = match &callee {
+            Some(Address::Entrypoint(entrypoint)) => {
+                OutCall::of_entrypoint(entrypoint, access, path, args, form)
+            }
+            Some(Address::Export(export)) => OutCall::of_export(export, access, path, args, form),
+            Some(Address::Remote(remote)) => {
+                let Some(service) = self.itself.upgrade() else {
+                    return;
+                };
+                let kept = remote.call(RemoteCall {
+                    path,
+                    access,
+                    args,
+                    answer_to: AnswerTo::Operation {
+                        service,
+                        isolate,
+                        operation,
+                    },
+                });
+                if let Some(table) = state.tables.get_mut(&isolate) {
+                    table.outgoing.insert(operation, Outgoing::Remote(kept));
+                }
+                return state.discard(callee);
+            }
+            Some(Address::Broken) | None => {
+                state.discard(args);
+                let broken = threw("This capability is not one that the isolate holds.");
+                return self.settle(state, isolate, operation, Ok(broken));
+            }
+        };
+        state.discard(callee);
+        if call.worker.is_revoked() {
+            state.discard(call);
+            return self.settle(state, isolate, operation, Err(Refusal::SessionClosed));
+        }
+        let id = self.place(state, call, Waiting::Operation { isolate, operation });
+        if state.calls.contains_key(&id)
+            && let Some(table) = state.tables.get_mut(&isolate)
+        {
+            table.outgoing.insert(operation, Outgoing::Call(id));
+        }
+    }
+
+    pub(super) fn give_up_outgoing(&self, state: &mut State, outgoing: Option<Outgoing>) {
+        match outgoing {
+            Some(Outgoing::Call(call)) => self.give_up(state, call),
+            // Dropping it tells the client's thread.
+            Some(Outgoing::Remote(_)) | None => {}
+        }
+    }
+
+    /// Passes the answer of a call of a worker on.
+    pub(super) fn answer(&self, state: &mut State, pending: Pending, answer: CallAnswer) {
+        let Pending {
+            answer_to,
+            callee,
+            args,
+            props,
+            ..
+        } = pending;
+        state.discard((callee, args, props));
+        match answer_to {
+            Waiting::Caller(sender) => {
+                if let Err(unheard) = sender.send(answer) {
+                    state.discard(unheard);
+                }
+            }
+            Waiting::Operation { isolate, operation } => {
+                self.settle(state, isolate, operation, answer);
+            }
+        }
+    }
+
+    /// Tells an isolate what its call came to.
+    pub(super) fn settle(
+        &self,
+        state: &mut State,
+        isolate: u64,
+        operation: u64,
+        answer: CallAnswer,
+    ) {
+        let Some(table) = state.tables.get_mut(&isolate) else {
+            return state.discard(answer);
+        };
+        table.outgoing.remove(&operation);
+        let answer = match answer {
+            Err(refusal) => Answer::Failed(refusal.to_string()),
+            Ok(Answered {
+                mut report,
+                externals,
+            }) => {
+                let externals = table.offer(externals);
+                if let Outcome::Value(value) = &mut report.outcome {
+                    value.externals = externals;
+                }
+                Answer::Outcome(report.outcome)
+            }
+        };
+        self.scheduler().send(Message::Settle {
+            isolate,
+            operation,
+            answer: Box::new(answer),
+        });
+    }
+}
+
+/// The addresses that an isolate means by entries of its.
+pub(super) fn adopt(state: &State, isolate: u64, externals: Vec<External>) -> Vec<Address> {
+    match state.tables.get(&isolate) {
+        Some(table) => table.adopt(externals),
+        None => externals.iter().map(|_| Address::Broken).collect(),
+    }
+}
