@@ -300,3 +300,161 @@ async fn everything_is_back_to_nothing_when_the_client_has_gone() {
     drop((coracle, add, entrypoint));
     server.is_empty().await;
 }
+
+/// A function that never answers, and tells when its call is given up.
+fn endless(coracle: &Coracle, given_up: &Arc<AtomicU32>) -> Stub {
+    struct GivenUp(Arc<AtomicU32>);
+    impl Drop for GivenUp {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let given_up = Arc::clone(given_up);
+    coracle.function(move |_| {
+        let given_up = GivenUp(Arc::clone(&given_up));
+        async move {
+            std::future::pending::<()>().await;
+            drop(given_up);
+            Ok(Payload::default())
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_stub_of_another_connection_is_refused_before_it_is_sent() {
+    let server = Server::start();
+    let (owner, tool) = (
+        client(server.address()).await,
+        client(server.address()).await,
+    );
+    let calls = Arc::new(AtomicU32::new(0));
+    let add = adder(&tool, &calls);
+    // A function of one client reaches a worker of the other through an object that both can call.
+    let lender = load(
+        &owner,
+        "let kept; export default { async use(x) { try { return await kept(x, 1); } catch (error) { return error.message; } }, keep(f) { kept = f.dup(); } }",
+    );
+    let keep = lender.clone();
+    let door = owner.function(move |args: Payload| {
+        let keep = keep.clone();
+        async move { Ok(keep.call("keep", args).await.unwrap().payload().unwrap()) }
+    });
+    let argument = payload(|payload| vec![payload.external(&door)]);
+    assert!(matches!(
+        outcome(&lender, "use", argument).await,
+        Outcome::Value(_)
+    ));
+    let argument = payload(|payload| vec![payload.external(&add)]);
+    let refused = lender.call("keep", argument).await;
+    assert!(
+        refused.is_err(),
+        "a stub of another connection is refused: {refused:?}"
+    );
+    drop((tool, add));
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_callback_that_nobody_waits_for_any_more_is_given_up() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let given_up = Arc::new(AtomicU32::new(0));
+    let never = endless(&coracle, &given_up);
+    let entrypoint = coracle
+        .load(WorkerCode::new("main.js").es_module(
+            "main.js",
+            "export default { async run(f) { return await f(); } }",
+        ))
+        .entrypoint_with(
+            "default",
+            EntrypointOptions {
+                limits: coracle_client::Limits {
+                    wall_ms_max: 300,
+                    ..coracle_client::Limits::default()
+                },
+                ..EntrypointOptions::default()
+            },
+        );
+    let argument = payload(|payload| vec![payload.external(&never)]);
+    let Outcome::Verdict(verdict) = outcome(&entrypoint, "run", argument).await else {
+        panic!("the wall time is up before");
+    };
+    assert_eq!((&verdict.kind[..], verdict.subrequests_sent), ("wall", 1));
+    // The client dropping its own call gives the callback up as well.
+    let argument = payload(|payload| vec![payload.external(&never)]);
+    let call = entrypoint.call("run", argument);
+    let _ = tokio::time::timeout(std::time::Duration::from_millis(100), call).await;
+    for _ in 0..100 {
+        if given_up.load(Ordering::Relaxed) == 2 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("{} of 2 were given up", given_up.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn a_stub_in_arguments_is_disposed_of_when_the_call_returns_and_a_dup_is_not() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let calls = Arc::new(AtomicU32::new(0));
+    let add = adder(&coracle, &calls);
+    let entrypoint = load(
+        &coracle,
+        "let bare, kept; export default {
+            keep(f) { bare = f; kept = f.dup(); },
+            async use(_) {
+                let refused;
+                try { await bare(1, 2); } catch (error) { refused = error.message; }
+                const sum = await kept(1, 2);
+                kept[Symbol.dispose]();
+                let disposed;
+                try { await kept(1, 2); } catch (error) { disposed = error.message; }
+                return [refused, sum, disposed];
+            },
+        };",
+    );
+    let argument = payload(|payload| vec![payload.external(&add)]);
+    outcome(&entrypoint, "keep", argument).await;
+    let expected = Value::Array(vec![
+        "RPC stub used after being disposed.".into(),
+        3.into(),
+        "RPC stub used after being disposed.".into(),
+    ]);
+    assert_eq!(
+        outcome(&entrypoint, "use", args![0].into()).await,
+        Outcome::Value(expected)
+    );
+}
+
+/// The client pipelines into what a call will return: one round trip, wherever the object is.
+#[tokio::test]
+async fn results_are_called_through_before_they_are_there() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let entrypoint = load(
+        &coracle,
+        "export default {
+            async chain(make) { return await make().counter.add(2); },
+            make(_) { let n = 40; return { counter: { add: (by) => n + by }, nested: { f: (x) => [x] } }; },
+            self(f) { return f; },
+        }",
+    );
+    // In a worker: a promise of a call is called through before it is settled.
+    let made = entrypoint
+        .call("make", args![0])
+        .await
+        .unwrap()
+        .payload()
+        .unwrap();
+    assert_eq!(made.externals.len(), 2);
+    let give = coracle.function(move |_| {
+        let made = made.clone();
+        async move { Ok(made) }
+    });
+    let argument = payload(|payload| vec![payload.external(&give)]);
+    assert_eq!(
+        outcome(&entrypoint, "chain", argument).await,
+        Outcome::Value(42.into())
+    );
+}

@@ -17,9 +17,10 @@ use wasmtime::{Caller, Engine, Linker, Result};
 const LOG_LINE_BYTES_MAX: usize = 64 << 10;
 const URL_BYTES_MAX: usize = 64 << 10;
 const THROWN_BYTES_MAX: usize = 1 << 20;
-/// Bytes that the table of externals of a result may have, and all of a call but its arguments.
+/// Bytes that the table of externals of a result may have.
 const TABLE_BYTES_MAX: usize = 1 << 20;
-const CALL_HEAD_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a call that a guest makes: 32 MiB of arguments, and all the rest.
+const CALL_BYTES_MAX: usize = 33 << 20;
 /// Names in the path of a call.
 const PATH_LENGTH_MAX: usize = 64;
 /// Bytes that `random` fills at once: the web platform's limit.
@@ -165,10 +166,7 @@ fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -
         _ => Tariff::OPERATION,
     };
     let bytes_max = match kind {
-        operation::CALL => caller
-            .data()
-            .args_bytes_max
-            .saturating_add(CALL_HEAD_BYTES_MAX),
+        operation::CALL => CALL_BYTES_MAX,
         _ => URL_BYTES_MAX,
     };
     charge(caller, tariff, length.min(bytes_max))?;
@@ -188,13 +186,10 @@ fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -
             let url = String::from_utf8_lossy(url).into_owned();
             start_fetch(caller, url)
         }
-        operation::CALL if length > bytes_max => Err(Stop {
-            kind: VerdictKind::ArgsSize,
-            limit_name: "args_bytes_max",
-            used: length as u64,
-            limit: caller.data().args_bytes_max as u64,
-        }
-        .into()),
+        // The guest's own codec keeps arguments below that.
+        operation::CALL if length > bytes_max => Err(wasmtime::Error::msg(format!(
+            "the guest makes a call of {length} bytes"
+        ))),
         operation::CALL => {
             let call = outward_call(read(caller, pointer, length)?)?;
             start_call(caller, call)

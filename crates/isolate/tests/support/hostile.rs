@@ -464,6 +464,8 @@ impl Generator {
                 coracle_abi::operation::TIMER,
                 coracle_abi::operation::CANCEL,
                 coracle_abi::operation::FETCH,
+                coracle_abi::operation::CALL,
+                coracle_abi::operation::RELEASE,
             ]);
             sink.i32_const(NUMBERS_AT as i32);
             if kind == coracle_abi::operation::CANCEL {
