@@ -104,6 +104,29 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(counts, [1, 2, 3])
         self.assertTrue((await self.call(target, "count")).usage.isolateReused)
 
+    async def test_a_worker_calls_functions_of_the_client_and_gives_some_back(self) -> None:
+        class Add(SCHEMA.Target.Server):
+            async def call(self, path, args, resultForm, _context, **_kwargs):
+                assert list(path) == [] and args.which() == "cbor"
+                left, right = cbor2.loads(args.cbor)
+                _context.results.outcome.init("value").cbor = cbor2.dumps(left + right)
+
+        source = """export default { async run(add) {
+            const sum = await add(await add(1, 2), 3);
+            return { sum, twice: (n) => n * 2 };
+        } }"""
+        worker = self.loader().load(code=code(source)).worker
+        target = worker.getEntrypoint("default", {}, {}).entrypoint
+        # Tag 40000 is an index into the table of externals.
+        args = {"cbor": cbor2.dumps([cbor2.CBORTag(40000, 0)]), "externals": [{"target": Add()}]}
+        results = await asyncio.wait_for(target.call(path=["run"], args=args, resultForm="cbor"), 20)
+        value = results.outcome.value
+        self.assertEqual(cbor2.loads(value.cbor), {"sum": 6, "twice": cbor2.CBORTag(40000, 0)})
+        twice = value.externals[0].target
+        doubled = await asyncio.wait_for(
+            twice.call(path=[], args=arguments(21, form="cbor"), resultForm="cbor"), 20)
+        self.assertEqual(value_of(doubled), 42)
+
     async def test_env_and_props_arrive(self) -> None:
         results = await self.call(self.entrypoint(), "where")
         self.assertEqual(value_of(results), {"place": "here", "who": "ada"})
