@@ -29,6 +29,7 @@ pub(crate) struct Figures {
     pub(crate) cold_scripts_ms: Samples,
     pub(crate) cold_scripts_cpu_us: f64,
     pub(crate) cold_large_ms: Samples,
+    pub(crate) tools_ms: Samples,
     pub(crate) warm_ms: Samples,
     pub(crate) warm_cpu_us: f64,
     pub(crate) warm_per_second: f64,
@@ -57,6 +58,7 @@ impl Figures {
             "cold_scripts_ms": self.cold_scripts_ms.json(),
             "cold_scripts_cpu_us": self.cold_scripts_cpu_us,
             "cold_large_ms": self.cold_large_ms.json(),
+            "tools_ms": self.tools_ms.json(),
             "warm_ms": self.warm_ms.json(),
             "warm_cpu_us": self.warm_cpu_us,
             "warm_per_second": self.warm_per_second,
@@ -74,6 +76,12 @@ impl Figures {
 }
 
 const SMALL: &str = "export default { async run(n) { return n + 1; } };";
+
+/// What generated code does with tools: a class entrypoint, ten calls one after the other.
+const TOOLS: &str = "import { WorkerEntrypoint } from 'cloudflare:workers';
+export default class extends WorkerEntrypoint {
+    async run(tool) { let sum = 0; for (let i = 0; i < 10; i++) sum += await tool(i); return sum; }
+};";
 
 pub(crate) async fn measure(
     executable: &Path,
@@ -118,6 +126,15 @@ pub(crate) async fn measure(
 
     progress("cold, 20 kB");
     let cold_large_ms = cold_large(&client, workloads, scale(200, 40)).await?;
+
+    progress("ten calls of a tool");
+    let mut tools_ms = Samples::default();
+    for index in 0..scale(1_000, 100) {
+        let began = Instant::now();
+        let worker = client.load(&format!("{TOOLS} // {index}"));
+        rpc::call_with_tool(&rpc::entrypoint(&worker, 0, 0)).await?;
+        tools_ms.push(ms(began));
+    }
 
     progress("warm");
     let worker = client.load(SMALL);
@@ -171,6 +188,7 @@ pub(crate) async fn measure(
         cold_scripts_ms,
         cold_scripts_cpu_us,
         cold_large_ms,
+        tools_ms,
         warm_ms,
         warm_cpu_us,
         warm_per_second,

@@ -77,6 +77,13 @@ pub(crate) fn write(
             budget: Some(3.0),
         },
         Row {
+            what: "cold class entrypoint with ten calls of a client's function, one after the other, over TCP, p50",
+            unit: "ms",
+            peer: None,
+            ours: Some(ours.tools_ms.quantile(0.5)),
+            budget: None,
+        },
+        Row {
             what: "warm call over TCP, p50",
             unit: "ms",
             peer: peer_figure("/warm_http_ms/p50"),

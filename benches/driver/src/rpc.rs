@@ -4,7 +4,10 @@ use anyhow::{Context, bail};
 use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side};
 use coracle_schema::{call_results, gate, loader, session, target, worker};
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use std::{
+    rc::Rc,
+    time::{Duration, Instant},
+};
 use tokio::net::TcpStream;
 use tokio_util::compat::TokioAsyncReadCompatExt;
 
@@ -109,6 +112,43 @@ pub(crate) async fn call(target: &target::Client, argument: &Value) -> anyhow::R
         call_results::outcome::Verdict(verdict) => Ok(Called::Stopped(
             verdict?.get_message()?.to_str()?.to_owned(),
         )),
+    }
+}
+
+/// A tool of the client's: answers 1, whatever it is asked.
+struct Tool;
+
+impl target::Server for Tool {
+    async fn call(
+        self: Rc<Self>,
+        _params: target::CallParams,
+        mut results: target::CallResults,
+    ) -> Result<(), capnp::Error> {
+        results.get().init_outcome().init_value().set_cbor(&[1]);
+        Ok(())
+    }
+}
+
+/// Calls `run(tool)` with a function of this process.
+pub(crate) async fn call_with_tool(target: &target::Client) -> anyhow::Result<()> {
+    /// `[external 0]` in CBOR.
+    const ARGS: [u8; 5] = [0x81, 0xd9, 0x9c, 0x40, 0x00];
+    let mut request = target.call_request();
+    let mut params = request.get();
+    params.reborrow().init_path(1).set(0, "run");
+    let mut args = params.reborrow().init_args();
+    args.set_cbor(&ARGS);
+    let tool: target::Client = capnp_rpc::new_client(Tool);
+    args.init_externals(1).get(0).set_target(tool);
+    params.set_result_form(coracle_schema::Form::Json);
+    let response = request.send().promise.await?;
+    let outcome = response.get()?.get_outcome();
+    match outcome.which()? {
+        call_results::outcome::Value(value) => match value?.which()? {
+            coracle_schema::value::Json(Ok(text)) if text.to_str()? == "10" => Ok(()),
+            _ => bail!("not the sum of ten answers"),
+        },
+        _ => bail!("the worker with tools did not answer with a value"),
     }
 }
 

@@ -419,9 +419,14 @@ impl Service {
         }
     }
 
-    /// Answers a call that an isolate has made. Not while the state is held.
+    /// Answers a call that an isolate has made. Not while the state is held. What the isolate does with the answer begins
+    /// on this thread, where nothing else is going on, as a call does.
     pub(crate) fn answer_operation(&self, isolate: u64, operation: u64, answer: CallAnswer) {
-        self.with(|state| self.settle(state, isolate, operation, answer));
+        let alone = self.is_alone();
+        self.with(|state| {
+            state.assisting = alone;
+            self.settle(state, isolate, operation, answer);
+        });
     }
 
     // --- drain ---

@@ -7,7 +7,7 @@ use coracle_loader::Effect;
 use std::sync::Arc;
 
 impl Service {
-    fn send(&self, state: &State, message: Message) {
+    pub(super) fn send(&self, state: &State, message: Message) {
         if state.assisting {
             self.scheduler().send_unheard(message);
         } else {

@@ -134,11 +134,12 @@ impl Service {
                 Answer::Outcome(report.outcome)
             }
         };
-        self.scheduler().send(Message::Settle {
+        let message = Message::Settle {
             isolate,
             operation,
             answer: Box::new(answer),
-        });
+        };
+        self.send(state, message);
     }
 }
 
