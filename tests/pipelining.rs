@@ -154,3 +154,22 @@ fn embedded() -> ServerConfig {
     config.admin = Some(([127, 0, 0, 1], 0).into());
     config
 }
+
+/// What a result refers to is called before the result is there.
+#[tokio::test]
+async fn an_object_in_a_result_is_called_before_anybody_has_heard_of_it() {
+    let server = Server::start();
+    LocalSet::new()
+        .run_until(async {
+            let wire = Wire::connect(server.address()).await;
+            let methods =
+                "async make() { await 0; return Object.assign(() => 1, { add: () => 42 }); }";
+            let entrypoint = wire::entrypoint(&wire::load(&wire.loader(), methods));
+            // As CBOR, which can refer to it.
+            let made = wire::call_with(&entrypoint, "make", "");
+            let sum = wire::call(&made.pipeline.get_pipeline(), "add");
+            let sum = within(PATIENCE, "a sum", wire::outcome(sum)).await;
+            assert_eq!(sum.unwrap(), Outcome::Json("42".into()));
+        })
+        .await;
+}

@@ -173,8 +173,8 @@ fn details(text: &mut String, ours: &Figures, ratios: &[(String, f64)]) {
     let _ = write!(
         text,
         "\n## More of Coracle\n\n\
-         - The floor: an echo of 300 bytes over TCP on this machine, p50 {:.3} ms, p90 {:.3}. Waking a processor that\n  \
-         idles is most of it; of a cold call's time too, because caches are cold after it.\n\
+         - The floor: an echo of 300 bytes over TCP between two threads, p50 {:.3} ms, p90 {:.3}: a few microseconds where\n  \
+         the kernel puts both on one core, and where it does not, what waking an idle processor takes. Coracle's rows have it twice.\n\
          - Small, cold over TCP, one after the other: p50 {:.3} ms, p90 {:.3}, p99 {:.3}, least {:.3} (n = {}), {:.0} µs of\n  \
          server CPU each, with a processor that wakes for each.\n\
          - Scripts, cold over TCP: p50 {:.3} ms, p99 {:.3}, {:.0} µs of server CPU each; {:.2} MiB of memory each.\n\

@@ -4,11 +4,11 @@
 //! for handing messages on, never while anything runs or waits.
 
 mod effects;
+mod events;
 mod in_flight;
 mod outward;
 
 pub(crate) use self::in_flight::{Arrival, InFlight};
-use self::outward::adopt;
 
 use crate::{
     metrics::Metrics,
@@ -30,7 +30,7 @@ use std::{
     collections::{HashMap, HashSet},
     ops::{Deref, DerefMut},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -449,107 +449,6 @@ impl Service {
         if !self.lock().drain_complete {
             notified.await;
         }
-    }
-
-    // --- what isolates do ---
-
-    /// Takes an event of an isolate. Never waits for the state: if somebody holds it, they take the event on.
-    pub(crate) fn on_isolate_event(&self, event: IsolateEvent) {
-        self.inbox().push(event);
-        self.take_inbox();
-    }
-
-    fn take_inbox(&self) {
-        loop {
-            let mut state = match self.state.try_lock() {
-                Ok(state) => state,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return,
-            };
-            let events = std::mem::take(&mut *self.inbox());
-            for event in events {
-                self.apply(&mut state, event);
-            }
-            let garbage = std::mem::take(&mut state.garbage);
-            drop(state);
-            drop(garbage);
-            if self.inbox().is_empty() {
-                return;
-            }
-        }
-    }
-
-    fn apply(&self, state: &mut State, event: IsolateEvent) {
-        match event {
-            IsolateEvent::Finished {
-                isolate,
-                invocation,
-                mut report,
-                isolate_reusable,
-            } => {
-                let call = CallId(invocation);
-                let externals = match &mut report.outcome {
-                    Outcome::Value(value) => std::mem::take(&mut value.externals),
-                    _ => Vec::new(),
-                };
-                let externals = adopt(state, isolate, externals);
-                if let Some(pending) = state.take_call(call) {
-                    self.metrics.invocation(&report);
-                    if let Some(loaded) = state.workers.get_mut(&pending.worker) {
-                        loaded.last_cpu_us = Some(report.usage.cpu_us);
-                    }
-                    self.answer(state, pending, Ok(Answered { report, externals }));
-                } else {
-                    state.discard(externals);
-                }
-                state.core.on_event(
-                    Event::CallFinished {
-                        call,
-                        isolate_reusable,
-                    },
-                    &mut state.effects,
-                );
-            }
-            IsolateEvent::Called {
-                isolate,
-                operation,
-                call,
-                ..
-            } => self.isolate_calls(state, isolate, operation, *call),
-            IsolateEvent::CallDropped { isolate, operation } => {
-                let table = state.tables.get_mut(&isolate);
-                let outgoing = table.and_then(|table| table.outgoing.remove(&operation));
-                self.give_up_outgoing(state, outgoing);
-            }
-            IsolateEvent::Released { isolate, imports } => {
-                if let Some(table) = state.tables.get_mut(&isolate) {
-                    let released: Vec<_> = imports
-                        .into_iter()
-                        .filter_map(|import| table.release(import))
-                        .collect();
-                    state.discard(released);
-                }
-            }
-            IsolateEvent::Ended { isolate } => {
-                if let Some(mut table) = state.tables.remove(&isolate) {
-                    for (_, outgoing) in table.outgoing.drain() {
-                        self.give_up_outgoing(state, Some(outgoing));
-                    }
-                    state.discard(table);
-                }
-                // By itself, unless it was asked to; both are an end.
-                if !state.ending.remove(&isolate) {
-                    self.metrics.isolate_ended("other");
-                }
-                state.core.on_event(
-                    Event::IsolateEnded {
-                        isolate: IsolateId(isolate),
-                    },
-                    &mut state.effects,
-                );
-            }
-        }
-        self.act(state);
     }
 
     // --- doing what the core decides ---

@@ -52,8 +52,12 @@ impl Remotes {
         if !remote.is_of(&self.commands) {
             return None;
         }
+        self.object(remote.id)
+    }
+
+    fn object(&self, id: u64) -> Option<target::Client> {
         let objects = self.objects.borrow();
-        objects.get(&remote.id).map(|(object, _)| object.clone())
+        objects.get(&id).map(|(object, _)| object.clone())
     }
 }
 
@@ -91,12 +95,7 @@ async fn make_call(
         args,
         answer_to,
     } = call;
-    let object = connected
-        .remotes
-        .objects
-        .borrow()
-        .get(&target)
-        .cloned_client();
+    let object = connected.remotes.object(target);
     let answer = async {
         let Some(object) = object else {
             return Err(Error::disconnected("the object is gone".into()));
@@ -118,16 +117,6 @@ async fn make_call(
         answer = answer => answer_to.send(Ok(answer.unwrap_or_else(|error| threw(&told(&error))))),
         // Dropping the request tells the client.
         _ = given_up => {}
-    }
-}
-
-trait ClonedClient {
-    fn cloned_client(self) -> Option<target::Client>;
-}
-
-impl ClonedClient for Option<&(target::Client, Held)> {
-    fn cloned_client(self) -> Option<target::Client> {
-        self.map(|(client, _)| client.clone())
     }
 }
 

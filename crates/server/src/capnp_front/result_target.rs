@@ -23,6 +23,9 @@ const TREE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a result from which something is read that refers to shared objects: it takes a tree of all of it.
 const ENTANGLED_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes that a reference into the table of externals may take: its tag, its index, and the mark of a shared object.
+const EXTERNAL_BYTES_MAX: usize = 16;
+
 /// Answers a call with its report. It is refused where a client leaves so much of what it is told unread, or holds on
 /// to so much, that there is no room for more.
 pub(super) fn answer_report(
@@ -78,7 +81,10 @@ impl ResultServer {
             let Selected::Item(item) = selected else {
                 return None;
             };
-            match coracle_value::decode(&item[..item.len().min(16)], &bounds) {
+            if item.len() > EXTERNAL_BYTES_MAX {
+                return None;
+            }
+            match coracle_value::decode(&item, &bounds) {
                 Ok(Value::External(index)) => {
                     Some((self.externals.get(index as usize)?.clone(), length))
                 }
