@@ -286,7 +286,7 @@ fn spec(source: &str) -> WorkerSpec {
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
         tenant: 1,
-        outbound_refusal: "outbound requests are denied".into(),
+        outbound_refusal: Some("outbound requests are denied".into()),
         limits: Limits::default(),
     }
 }

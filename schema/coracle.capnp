@@ -100,6 +100,10 @@ struct Outbound {
 
     none @1 :Void;
     # Nowhere: both throw.
+
+    gateway @2 :Target;
+    # To this object: each request is a call of its method `fetch` with the `Request`, and what that returns is the
+    # `Response`; each connection a call of `connect`. See value.md.
   }
 }
 
@@ -211,7 +215,7 @@ struct Value {
 
 struct External {
   # Something that is passed by reference. Each entry is a reference of its own, and is let go of by itself. At most 10,000
-  # in one value. (Streams, requests and responses will be kinds of their own.)
+  # in one value. Whatever its kind, all that can be done with it is to call it; value.md says what the methods of streams are.
 
   union {
     invalid @0 :Void;
@@ -220,6 +224,12 @@ struct External {
     target @1 :Target;
     # A function (called with an empty path), an object with methods, or an entrypoint. What the receiver gives back to
     # whom it came from is known there and called directly.
+
+    source @2 :Target;
+    # A byte stream to be read: a ReadableStream for the worker.
+
+    sink @3 :Target;
+    # A byte stream to be written: a WritableStream for the worker.
   }
 }
 

@@ -43,8 +43,9 @@ pub mod operation {
     pub const TIMER: u32 = 1;
     /// Argument: an operation id as little-endian u64. That operation will not be settled; answers 0 at once.
     pub const CANCEL: u32 = 2;
-    /// A subrequest. Argument: the URL. Settled with the reason for which it was refused, in UTF-8.
-    pub const FETCH: u32 = 3;
+    /// A call of a source or a sink, which is no subrequest. Argument: a [`Call`](super::Call). Settled with an
+    /// [`Answer`](super::Answer).
+    pub const STREAM: u32 = 3;
     /// A subrequest: a call of something outside. Argument: a [`Call`](super::Call). Settled with an
     /// [`Answer`](super::Answer).
     pub const CALL: u32 = 4;
@@ -52,8 +53,30 @@ pub mod operation {
     pub const RELEASE: u32 = 5;
 }
 
+/// The import that a worker's `fetch()` and `connect()` go to. It is there from the start, and has no stub.
+pub const OUTBOUND: u64 = 0;
+
 /// Entries that one table of externals may have.
 pub const EXTERNALS_MAX: usize = 10_000;
+
+/// How something is used that is passed by reference. All that can be done with any of them is to call it;
+/// `schema/value.md` says what can be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Kind {
+    /// A function, an object with methods, an entrypoint.
+    #[n(0)]
+    Target,
+    /// A byte stream to be read.
+    #[n(1)]
+    Source,
+    /// A byte stream to be written.
+    #[n(2)]
+    Sink,
+    /// What loads workers.
+    #[n(3)]
+    Loader,
+}
 
 /// An entry of a table of externals: something that is passed by reference.
 ///
@@ -62,10 +85,11 @@ pub const EXTERNALS_MAX: usize = 10_000;
 pub enum External {
     /// The guest's own object. From the guest: an id that it gives out with this. To the guest: one that comes home.
     #[n(0)]
-    Export(#[n(0)] u64),
-    /// Something outside. To the guest: an id that it is given with this. From the guest: one that it holds.
+    Export(#[n(0)] u64, #[n(1)] Kind),
+    /// Something outside. To the guest: an id that it is given with this. From the guest: one that it holds, whose kind the
+    /// host knows better.
     #[n(1)]
-    Import(#[n(0)] u64),
+    Import(#[n(0)] u64, #[n(1)] Kind),
     /// From the guest only: an entrypoint of its own worker.
     #[n(2)]
     Loopback {
@@ -221,7 +245,7 @@ pub struct Invoke<'a> {
 #[derive(Clone, Debug, Encode, Decode)]
 #[cbor(array)]
 pub struct Call<'a> {
-    /// What is called: an import that the guest holds.
+    /// What is called: an import that the guest holds, or [`OUTBOUND`].
     #[n(0)]
     pub import: u64,
     /// Property names from there to the callee.

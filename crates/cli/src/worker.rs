@@ -73,7 +73,10 @@ impl WorkerArgs {
             compatibility_flags: self.compatibility_flags.clone(),
             modules,
             env,
-            outbound_none: self.outbound == Outbound::None,
+            outbound: match self.outbound {
+                Outbound::Policy => coracle_client::Outbound::Policy,
+                Outbound::None => coracle_client::Outbound::None,
+            },
             ..WorkerCode::new(files.main.clone())
         };
         Ok(Worker { code, files })

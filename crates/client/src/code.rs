@@ -17,10 +17,23 @@ pub struct WorkerCode {
     pub env: Value,
     /// What `env` refers to.
     pub env_externals: Vec<Stub>,
-    /// Whether outbound requests are blocked whatever the session's policy says (`globalOutbound: null`).
-    pub outbound_none: bool,
+    /// Where `fetch()` and `connect()` go.
+    pub outbound: Outbound,
     /// What it asks for.
     pub limits: Limits,
+}
+
+/// Where a worker's `fetch()` and `connect()` go: `globalOutbound`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Outbound {
+    /// Wherever the policy of the session allows, which is nowhere by default.
+    #[default]
+    Policy,
+    /// Nowhere, whatever the policy says: both throw.
+    None,
+    /// To an object with a method `fetch`, which takes the `Request` and returns the `Response`, and a method `connect`
+    /// where it takes connections: one of this process ([`Coracle::serve`](crate::Coracle::serve)), or a worker's.
+    Gateway(Stub),
 }
 
 /// A module's body.

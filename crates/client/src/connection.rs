@@ -2,7 +2,7 @@
 
 use crate::{
     Address, Error,
-    stubs::{Stub, StubHandle},
+    stubs::{Kind, Stub, StubHandle},
 };
 use capnp_rpc::{RpcSystem, rpc_twoparty_capnp::Side};
 use coracle_schema::{gate, loader, session, target, worker};
@@ -54,11 +54,11 @@ impl Held {
     }
 
     /// A stub for a capability that came with a value; none where all handles are gone.
-    pub(crate) fn keep(&mut self, client: target::Client) -> Option<Stub> {
+    pub(crate) fn keep(&mut self, client: target::Client, kind: Kind) -> Option<Stub> {
         let jobs = self.jobs.upgrade()?;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         self.targets.insert(id, client);
-        Some(Stub(Arc::new(StubHandle { jobs, id })))
+        Some(Stub(Arc::new(StubHandle { jobs, id, kind })))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Between the schema's structs and the client's types.
 
 use crate::{
-    Error, Payload, Stub, Value,
+    Error, Kind, Outbound, Payload, Stub, Value,
     answer::{Answer, LogLevel, LogLine, Outcome, Thrown, Usage, Verdict},
     code::{Limits, ModuleBody, WorkerCode},
     connection::{Held, Shared},
@@ -33,8 +33,19 @@ pub(crate) fn write_code(held: &Held, code: &WorkerCode, mut builder: worker_cod
     }
     let env = builder.reborrow().init_env();
     write_payload(held, &code.env, &code.env_externals, env);
-    if code.outbound_none {
-        builder.reborrow().init_outbound().set_none(());
+    let mut outbound = builder.reborrow().init_outbound();
+    match &code.outbound {
+        Outbound::Policy => outbound.set_policy(()),
+        Outbound::None => outbound.set_none(()),
+        // One of another connection's can't be named here: requests to it fail.
+        Outbound::Gateway(stub) => match held.target_of(stub) {
+            Some(client) => outbound.set_gateway(client),
+            None => outbound.set_gateway(capnp_rpc::new_future_client(async {
+                Err(capnp::Error::failed(
+                    "the gateway is a stub of another connection".into(),
+                ))
+            })),
+        },
     }
     write_limits(&code.limits, builder.init_limits());
 }
@@ -57,7 +68,11 @@ pub(crate) fn write_payload(
     for (index, stub) in externals.iter().enumerate() {
         let mut external = list.reborrow().get(index as u32);
         match held.target_of(stub) {
-            Some(client) => external.set_target(client),
+            Some(client) => match stub.kind() {
+                Kind::Target => external.set_target(client),
+                Kind::Source => external.set_source(client),
+                Kind::Sink => external.set_sink(client),
+            },
             None => external.set_invalid(()),
         }
     }
@@ -74,12 +89,14 @@ pub(crate) fn payload(
 fn read_payload(held: &Shared, reader: schema::value::Reader<'_>) -> Read<Payload> {
     let mut externals = Vec::new();
     for external in reader.get_externals().map_err(malformed)? {
-        let schema::external::Target(target) = external.which().map_err(malformed)? else {
-            return Err(malformed(
-                "an external of a kind that this client does not know",
-            ));
+        use schema::external;
+        let (target, kind) = match external.which().map_err(malformed)? {
+            external::Target(target) => (target, Kind::Target),
+            external::Source(source) => (source, Kind::Source),
+            external::Sink(sink) => (sink, Kind::Sink),
+            external::Invalid(()) => return Err(malformed("an external that is not set")),
         };
-        let stub = held.borrow_mut().keep(target.map_err(malformed)?);
+        let stub = held.borrow_mut().keep(target.map_err(malformed)?, kind);
         externals.push(stub.ok_or_else(|| malformed("the connection is closed"))?);
     }
     Ok(Payload {

@@ -6,7 +6,7 @@ use crate::{
     code::{EntrypointOptions, WorkerCode},
     connection::{ConnectOptions, Connection, Job, Shared},
     convert,
-    stubs::{self, Payload, Stub, StubHandle, Target},
+    stubs::{self, Kind, Payload, Stub, StubHandle, Target},
 };
 use capnp::capability::Promise;
 use coracle_schema::{call_results, target};
@@ -59,7 +59,7 @@ impl Coracle {
     /// Puts an object of this process up for being called by workers: pass the stub in arguments, `env` or props.
     #[must_use]
     pub fn serve(&self, target: impl Target) -> Stub {
-        self.0.serve(Arc::new(target))
+        self.0.serve(Arc::new(target), Kind::Target)
     }
 
     /// As [`Coracle::serve`], for a function: what workers call as `tool(…)`.
@@ -81,7 +81,7 @@ impl Coracle {
         F: Fn(Payload) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Payload, Thrown>> + Send + 'static,
     {
-        self.0.serve(stubs::function(function))
+        self.0.serve(stubs::function(function), Kind::Target)
     }
 }
 
@@ -129,7 +129,11 @@ impl Worker {
         });
         let jobs = self.0.connection.jobs();
         Entrypoint {
-            stub: Stub(Arc::new(StubHandle { jobs, id })),
+            stub: Stub(Arc::new(StubHandle {
+                jobs,
+                id,
+                kind: Kind::Target,
+            })),
             _worker: self.clone(),
         }
     }

@@ -40,11 +40,11 @@ mod stubs;
 
 pub use crate::{
     answer::{Answer, LogLevel, LogLine, Outcome, Thrown, Usage, Verdict},
-    code::{EntrypointOptions, Limits, ModuleBody, WorkerCode},
+    code::{EntrypointOptions, Limits, ModuleBody, Outbound, WorkerCode},
     connection::ConnectOptions,
     error::{Error, LimitUnknown},
     handles::{Coracle, Entrypoint, Worker},
-    stubs::{Payload, Stub, Target},
+    stubs::{Kind, Payload, Stub, Target},
 };
 pub use coracle_schema::{Address, AddressError};
 pub use coracle_value::Value;

@@ -62,6 +62,18 @@ pub struct Stub(pub(crate) Arc<StubHandle>);
 pub(crate) struct StubHandle {
     pub(crate) jobs: mpsc::UnboundedSender<Job>,
     pub(crate) id: u64,
+    pub(crate) kind: Kind,
+}
+
+/// What a stub is used as; all that can be done with any of them is to call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A function, an object with methods, an entrypoint.
+    Target,
+    /// A byte stream to be read: a `ReadableStream` for the worker.
+    Source,
+    /// A byte stream to be written: a `WritableStream` for the worker.
+    Sink,
 }
 
 impl Drop for StubHandle {
@@ -89,6 +101,12 @@ impl PartialEq for Stub {
 }
 
 impl Stub {
+    /// What it is used as.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
     /// Calls a method; empty calls the stub itself, `a.b` method `b` of property `a`. Dropping the future cancels the
     /// call.
     ///
@@ -140,7 +158,7 @@ where
 
 impl Connection {
     /// Puts an object up for being called through this connection.
-    pub(crate) fn serve(self: &Arc<Self>, target: Arc<dyn Target>) -> Stub {
+    pub(crate) fn serve(self: &Arc<Self>, target: Arc<dyn Target>, kind: Kind) -> Stub {
         let id = self.next_id();
         self.run(move |held| {
             let client: target::Client = capnp_rpc::new_client(Served {
@@ -152,6 +170,7 @@ impl Connection {
         Stub(Arc::new(StubHandle {
             jobs: self.jobs(),
             id,
+            kind,
         }))
     }
 }

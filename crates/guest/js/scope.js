@@ -34,6 +34,9 @@ function defineGlobal(name, value) {
 // `timer` is the id of the timer that waits, or 0.
 const waiting = ObjectCreate(null);
 
+// The import that requests go to, as crates/abi has it.
+const OUTBOUND = 0;
+
 // A host operation is done.
 function settleOperation(operation, kind, value, more, message) {
   const waiter = waiting[operation];

@@ -17,10 +17,11 @@ const LOCAL = 2;
 const LOOPBACK = 3;
 const PENDING = 4;
 
-// Kinds of externals, as crates/guest/src/externals.rs has them.
+// Whose an external is, and its kind, as crates/guest/src/externals.rs has them.
 const EXTERNAL_EXPORT = 0;
 const EXTERNAL_IMPORT = 1;
 const EXTERNAL_LOOPBACK = 2;
+const KIND_TARGET = 0;
 
 const handles = new WeakMapConstructor();
 
@@ -254,7 +255,7 @@ function start(hook, path, isGet, args) {
 
 function startImport(id, path, isGet, args) {
   const answer = newAnswer();
-  waiting[host.startCall(id, path, isGet, isGet ? newList() : args)] = {
+  waiting[host.startCall(id, path, isGet, isGet ? newList() : args, false)] = {
     __proto__: null,
     timer: 0,
     run(kind, value, more, message) {
@@ -374,34 +375,38 @@ function letTargetGo(target) {
   });
 }
 
-// What the codec asks of an object that it can't copy: [kind, id], [kind, entrypoint, props], or undefined where it can't
-// be passed by reference either.
+// What the codec asks of an object that it can't copy: [whose, id, kind], [whose, entrypoint, props], or undefined where it
+// can't be passed by reference either.
 function externalOf(value) {
   const handle = handleOf(value);
   if (handle === undefined) {
     if (typeof value !== "function" && !inherits(value, RpcTargetPrototype)) return undefined;
-    return exportTarget(value);
+    return exportTarget(value, KIND_TARGET);
   }
   if (handle.root !== handle || handle.hook.kind === PENDING) return undefined;
   checkUsable(handle);
   const { hook } = handle;
-  if (hook.kind === IMPORT) return listOfTwo(EXTERNAL_IMPORT, hook.id);
-  if (hook.kind === LOCAL) return exportTarget(hook.target);
-  const external = listOfTwo(EXTERNAL_LOOPBACK, hook.entrypoint);
-  external[2] = hook.props;
-  return external;
+  if (hook.kind === IMPORT) return external(EXTERNAL_IMPORT, hook.id, KIND_TARGET);
+  if (hook.kind === LOCAL) return exportTarget(hook.target, KIND_TARGET);
+  return external(EXTERNAL_LOOPBACK, hook.entrypoint, hook.props);
 }
 
-function exportTarget(target) {
+function external(whose, id, kind) {
+  const parts = listOfTwo(whose, id);
+  parts[2] = kind;
+  return parts;
+}
+
+function exportTarget(target, kind) {
   const id = ++exportLast;
   exported[id] = target;
   holdTarget(target);
-  return listOfTwo(EXTERNAL_EXPORT, id);
+  return external(EXTERNAL_EXPORT, id, kind);
 }
 
 // What an external becomes here.
-function stubOf(kind, id) {
-  if (kind === EXTERNAL_IMPORT) return newStub({ __proto__: null, kind: IMPORT, id, references: 1 });
+function stubOf(whose, id, _kind) {
+  if (whose === EXTERNAL_IMPORT) return newStub({ __proto__: null, kind: IMPORT, id, references: 1 });
   const target = exported[id];
   if (target === undefined) throw new ErrorConstructor("The object that comes home is not there any more.");
   holdTarget(target);

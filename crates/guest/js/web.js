@@ -31,6 +31,18 @@ function newDOMException(message, name) {
     return buffers;
   };
 
+  // To wherever this worker's requests go: a call of the method "fetch" there.
+  const sendRequest = (request) => {
+    const path = newList();
+    path[0] = "fetch";
+    const args = newList();
+    args[0] = request;
+    const answer = startImport(OUTBOUND, path, false, args);
+    return new PromiseConstructor((resolve, reject) => {
+      PromisePrototypeThen(answer.promise, resolve, reject);
+    });
+  };
+
   const functions = {
     structuredClone(value, options) {
       return clone(value, transferred(options));
@@ -46,15 +58,7 @@ function newDOMException(message, name) {
       } catch (error) {
         return PromiseReject(error);
       }
-      return new PromiseConstructor((_resolve, reject) => {
-        waiting[host.startFetch(url)] = {
-          __proto__: null,
-          timer: 0,
-          run(_kind, _value, _more, reason) {
-            reject(new ErrorConstructor(reason));
-          },
-        };
-      });
+      return sendRequest(url);
     },
     getRandomValues(array) {
       refuseInModuleScope();

@@ -1,17 +1,21 @@
 //! Tables of externals: what is passed by reference, between the codec and the prelude's `stubs.js`.
 //!
-//! The prelude knows what is held and by whom; this turns its answers into the border's entries and back.
+//! The prelude knows what is held, by whom and of what kind it is; this turns its answers into the border's entries and
+//! back.
 
 use crate::{
     encode::{self, Instances, Manner, References},
     engine::js::{Array, Ctx, Result, Value},
     raw, state,
 };
-use coracle_abi::External;
+use coracle_abi::{External, Kind};
 
-/// Kinds as `stubs.js` has them.
+/// Whose something is, as `stubs.js` has it.
 const EXPORT: u32 = 0;
 const IMPORT: u32 = 1;
+
+/// Kinds by the numbers that `stubs.js` has for them.
+const KINDS: [Kind; 4] = [Kind::Target, Kind::Source, Kind::Sink, Kind::Loader];
 
 /// Bytes of the props of a loopback stub.
 const PROPS_BYTES_MAX: usize = 64 << 10;
@@ -24,9 +28,13 @@ pub(crate) fn of_value<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Option
         return Ok(None);
     };
     let id = || -> Result<u64> { Ok(parts.get::<f64>(1)? as u64) };
+    let kind = || -> Result<Kind> {
+        let number: usize = parts.get(2)?;
+        Ok(KINDS.get(number).copied().unwrap_or(Kind::Target))
+    };
     Ok(Some(match parts.get::<u32>(0)? {
-        EXPORT => External::Export(id()?),
-        IMPORT => External::Import(id()?),
+        EXPORT => External::Export(id()?, kind()?),
+        IMPORT => External::Import(id()?, kind()?),
         _ => loopback(ctx, parts)?,
     }))
 }
@@ -65,13 +73,16 @@ fn loopback<'js>(ctx: &Ctx<'js>, parts: &Array<'js>) -> Result<External> {
 pub(crate) fn stubs<'js>(ctx: &Ctx<'js>, externals: &[External]) -> Result<Vec<Value<'js>>> {
     let hooks = &state::get().hooks;
     let stub = |external: &External| {
-        let (kind, id) = match external {
-            External::Export(id) => (EXPORT, *id),
-            External::Import(id) => (IMPORT, *id),
+        let (whose, id, kind) = match external {
+            External::Export(id, kind) => (EXPORT, *id, kind),
+            External::Import(id, kind) => (IMPORT, *id, kind),
             // The host makes an import of it.
             External::Loopback { .. } => return Ok(Value::new_undefined(ctx.clone())),
         };
-        hooks.stub_of(ctx)?.call((kind, id as f64))
+        let kind = KINDS.iter().position(|known| known == kind);
+        hooks
+            .stub_of(ctx)?
+            .call((whose, id as f64, kind.unwrap_or_default() as u32))
     };
     externals.iter().map(stub).collect()
 }
@@ -79,7 +90,7 @@ pub(crate) fn stubs<'js>(ctx: &Ctx<'js>, externals: &[External]) -> Result<Vec<V
 /// Takes back what was given out.
 pub(crate) fn release(ctx: &Ctx<'_>, externals: &[External]) {
     for external in externals {
-        if let External::Export(id) = external {
+        if let External::Export(id, _) = external {
             release_export(ctx, *id);
         }
     }

@@ -106,13 +106,14 @@ pub(crate) fn copy_references<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<V
     raw::array(&ctx, &[copy, stubs])
 }
 
-/// `host.startCall(import, path, isGet, args)`: starts a call of something outside; answers the operation's id.
+/// `host.startCall(import, path, isGet, args, isStream)`: starts a call of something outside; answers the operation's id.
 pub(crate) fn start_call<'js>(
     ctx: Ctx<'js>,
     import: f64,
     path: Array<'js>,
     is_get: bool,
     args: Value<'js>,
+    is_stream: bool,
 ) -> Result<f64> {
     let names: Vec<String> = path
         .iter::<Value>()
@@ -138,7 +139,11 @@ pub(crate) fn start_call<'js>(
     };
     // Encoding into a Vec can't fail.
     let message = minicbor::to_vec(&call).unwrap_or_default();
-    Ok(host::start(operation::CALL, &message) as f64)
+    let operation = match is_stream {
+        true => operation::STREAM,
+        false => operation::CALL,
+    };
+    Ok(host::start(operation, &message) as f64)
 }
 
 /// Bytes and nesting of arguments and results of calls that a worker makes. The host has limits of its own.

@@ -47,9 +47,9 @@ hooks! {
     invoke = "invoke",
     /// `(operation, kind, …)`: a timer is due, or a call has an answer.
     settle = "settle",
-    /// `(value) -> [kind, …] or undefined`: what an object that can't be copied is outside.
+    /// `(value) -> [whose, …] or undefined`: what an object that can't be copied is outside.
     external_of = "externalOf",
-    /// `(kind, id) -> stub`: what an entry of a table of externals is here.
+    /// `(whose, id, kind) -> stub`: what an entry of a table of externals is here.
     stub_of = "stubOf",
     /// `(value) -> stub or undefined`: a stub of its own for what can't be copied.
     copy_stub = "copyStub",
@@ -237,12 +237,6 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "cancel",
         Func::from(|id: f64| {
             host::start(operation::CANCEL, &(id as u64).to_le_bytes());
-        }),
-    )?;
-    object.set(
-        "startFetch",
-        Func::from(|url: Value<'js>| {
-            host::start(operation::FETCH, raw::text_lossy(&url).as_bytes()) as f64
         }),
     )?;
     object.set("random", Func::from(random))?;

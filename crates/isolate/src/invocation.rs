@@ -28,8 +28,8 @@ pub(crate) struct Invocation {
     /// Host operations that it waits for.
     pub(crate) operations: BTreeSet<u64>,
     pub(crate) subrequests_in_flight: u64,
-    /// Subrequests that have to wait until fewer are in flight: operations, and the calls of those that are calls.
-    pub(crate) subrequests_held: VecDeque<(u64, Option<Box<OutwardCall>>)>,
+    /// Subrequests that have to wait until fewer are in flight, by their operations.
+    pub(crate) subrequests_held: VecDeque<(u64, Box<OutwardCall>)>,
     /// Its result has been reported; what of it still runs is charged to it until the entry ends.
     pub(crate) reported: bool,
     /// Its caller gave it up in the middle of an entry.

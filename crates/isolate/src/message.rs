@@ -42,8 +42,8 @@ pub struct WorkerSpec {
     pub load: Arc<[u8]>,
     /// Who pays. Tenants share the stacks.
     pub tenant: u64,
-    /// What a `fetch` is refused with, until outbound requests exist.
-    pub outbound_refusal: Arc<str>,
+    /// What `fetch` and `connect` are refused with; none where there is something that they go to.
+    pub outbound_refusal: Option<Arc<str>>,
     /// What holds for the isolate and, unless a call lowers it, for every invocation.
     pub limits: Limits,
 }
@@ -187,8 +187,10 @@ pub enum Event {
 /// A call out of an isolate. Everything in it is the guest's word.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutwardCall {
-    /// What is called: an import that the isolate should hold.
+    /// What is called: an import that the isolate should hold, or [`OUTBOUND`](coracle_abi::OUTBOUND).
     pub import: u64,
+    /// Whether the guest takes it for a source or a sink. If it is none, the call must not be made: it was not counted.
+    pub is_stream: bool,
     /// Property names from there to the callee; 64 at most.
     pub path: Vec<String>,
     /// Call or get.
@@ -231,7 +233,7 @@ pub enum Outcome {
 }
 
 /// What the JavaScript threw, and entries of tables of externals.
-pub use coracle_abi::{External, Thrown};
+pub use coracle_abi::{External, Kind, Thrown};
 
 /// What stopped an invocation.
 #[derive(Clone, Debug, PartialEq, Eq)]

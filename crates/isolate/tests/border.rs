@@ -212,7 +212,7 @@ fn spec(load_bytes: usize, limits: Limits) -> WorkerSpec {
     WorkerSpec {
         load: vec![7; load_bytes].into(),
         tenant: 1,
-        outbound_refusal: "outbound requests are denied".into(),
+        outbound_refusal: Some("outbound requests are denied".into()),
         limits,
     }
 }

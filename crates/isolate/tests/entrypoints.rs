@@ -2,7 +2,7 @@
 
 mod support;
 
-use coracle_isolate::{Bytes, CallAccess, External, Form, Outcome, Report};
+use coracle_isolate::{Bytes, CallAccess, External, Form, Kind, Outcome, Report};
 use coracle_value::{Value, encode};
 use std::sync::Arc;
 use support::{Bench, Source, thrown, thrown_text, value, worker_of};
@@ -486,7 +486,7 @@ fn properties_can_be_read() {
     let Outcome::Value(method) = worker.get("method").outcome else {
         panic!("a method is passed by reference");
     };
-    assert_eq!(method.externals, [External::Export(1)]);
+    assert_eq!(method.externals, [External::Export(1, Kind::Target)]);
 }
 
 #[test]

@@ -4,7 +4,9 @@
 
 mod support;
 
-use coracle_isolate::{Bytes, External, Form, Message, Outcome, Report, Scheduler, VerdictKind};
+use coracle_isolate::{
+    Bytes, External, Form, Kind, Message, Outcome, Report, Scheduler, VerdictKind,
+};
 use coracle_loader::Limits;
 use coracle_value::{
     BigInt, Bounds, DEPTH_CEILING, ErrorValue, Text, TypedArrayKind, Value, decode, encode,
@@ -618,7 +620,11 @@ fn what_has_no_copy_is_refused_with_the_path_to_it() {
         let Outcome::Value(value) = bench.run(&body).outcome else {
             panic!("{source} is passed by reference");
         };
-        assert_eq!(value.externals, [External::Export(1)], "{source}");
+        assert_eq!(
+            value.externals,
+            [External::Export(1, Kind::Target)],
+            "{source}"
+        );
     }
     assert_eq!(
         refused("return new Map([['k', { deep: Symbol() }]]);"),

@@ -124,6 +124,8 @@ pub enum Outbound {
     Policy,
     /// Nowhere.
     None,
+    /// To a capability that the worker is given for it.
+    Gateway,
 }
 
 #[cfg(test)]

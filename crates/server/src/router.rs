@@ -9,7 +9,7 @@ use crate::{
     service::Service,
     session::{Entrypoint, Worker},
 };
-use coracle_isolate::{CallAccess, Form, Message, Outcome, Report, Thrown, Usage};
+use coracle_isolate::{CallAccess, Form, Kind, Message, Outcome, Report, Thrown, Usage};
 use coracle_loader::SessionId;
 use std::sync::{
     Arc,
@@ -55,6 +55,8 @@ pub struct Export {
     pub(crate) worker: Worker,
     pub(crate) isolate: u64,
     pub(crate) id: u64,
+    /// By the guest's word.
+    pub(crate) kind: Kind,
 }
 
 impl Drop for Export {
@@ -72,11 +74,13 @@ pub struct Remote {
     commands: mpsc::UnboundedSender<RemoteCommand>,
     /// Its place in that thread's table.
     pub(crate) id: u64,
+    /// By the client's word.
+    kind: Kind,
 }
 
 impl Remote {
-    pub(crate) fn new(commands: mpsc::UnboundedSender<RemoteCommand>, id: u64) -> Self {
-        Self { commands, id }
+    pub(crate) fn new(commands: mpsc::UnboundedSender<RemoteCommand>, id: u64, kind: Kind) -> Self {
+        Self { commands, id, kind }
     }
 
     /// Whether it is held for the client that these commands go to.
@@ -156,6 +160,16 @@ impl AnswerTo {
 }
 
 impl Address {
+    /// What it is used as.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Export(export) => export.kind,
+            Self::Remote(remote) => remote.kind,
+            Self::Entrypoint(_) | Self::Broken => Kind::Target,
+        }
+    }
+
     /// Calls, or reads, what is at `path`. Dropping the future gives the call up.
     pub async fn call(
         &self,

@@ -14,7 +14,7 @@ use crate::{
     metrics::Metrics,
     outcome::{Answered, CallAnswer},
     router::Address,
-    session::{OutCall, WorkerInner},
+    session::{Grants, OutCall, WorkerInner},
     tables::Table,
 };
 use coracle_isolate::{
@@ -104,8 +104,7 @@ impl DerefMut for Locked<'_> {
 /// A worker's code, kept while a stub or a call may need it.
 struct Loaded {
     spec: WorkerSpec,
-    /// What `env` refers to.
-    env: Vec<Address>,
+    grants: Grants,
     /// The handle that keeps it loaded.
     handle: Weak<WorkerInner>,
     calls: usize,
@@ -260,7 +259,7 @@ impl Service {
         &self,
         session: SessionId,
         spec: WorkerSpec,
-        env: Vec<Address>,
+        grants: Grants,
     ) -> Result<WorkerId, Refusal> {
         let (worker, refusal) = self.with(|state| {
             let worker = state.core.allocate_worker();
@@ -279,7 +278,7 @@ impl Service {
                     worker,
                     Loaded {
                         spec,
-                        env,
+                        grants,
                         handle: Weak::new(),
                         calls: 0,
                         released: false,

@@ -25,6 +25,15 @@ struct SessionInner {
     owner: Owner,
 }
 
+/// The capabilities that a worker is given when it is loaded: all that it has.
+#[derive(Default)]
+pub struct Grants {
+    /// What `env` refers to by index.
+    pub env: Vec<Address>,
+    /// What its requests go to, for [`Outbound::Gateway`].
+    pub outbound: Option<Address>,
+}
+
 /// Why a worker was not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -74,20 +83,20 @@ impl Session {
         self.0.close();
     }
 
-    /// Checks a worker's code and takes it in, with what its `env` refers to. Nothing of it runs yet.
+    /// Checks a worker's code and takes it in, with what it is given. Nothing of it runs yet.
     ///
     /// It reads all of the code: for large code, call it where waiting a few milliseconds harms nobody.
     ///
     /// # Errors
     /// See [`LoadError`].
-    pub fn load(&self, code: &WorkerCode, env: Vec<Address>) -> Result<Worker, LoadError> {
+    pub fn load(&self, code: &WorkerCode, grants: Grants) -> Result<Worker, LoadError> {
         let service = &self.0.service;
-        let outcome = self.load_checked(code, env);
+        let outcome = self.load_checked(code, grants);
         service.metrics().load(outcome.is_ok());
         outcome
     }
 
-    fn load_checked(&self, code: &WorkerCode, env: Vec<Address>) -> Result<Worker, LoadError> {
+    fn load_checked(&self, code: &WorkerCode, grants: Grants) -> Result<Worker, LoadError> {
         if self.is_closed() {
             return Err(Refusal::SessionClosed.into());
         }
@@ -95,16 +104,16 @@ impl Session {
         check(code, service.limits())?;
         let limits = service.limits().lowered_by(&code.limits);
         let spec = WorkerSpec {
-            load: load_message(code, env.len(), &limits).into(),
+            load: load_message(code, &grants.env, &limits).into(),
             limits,
             tenant: self.0.tenant_id.0,
             outbound_refusal: match code.outbound {
-                Outbound::None => REFUSED_NONE,
-                Outbound::Policy => REFUSED_POLICY,
-            }
-            .into(),
+                Outbound::None => Some(REFUSED_NONE.into()),
+                Outbound::Policy => Some(REFUSED_POLICY.into()),
+                Outbound::Gateway => None,
+            },
         };
-        let id = service.load(self.0.owner.session, spec, env)?;
+        let id = service.load(self.0.owner.session, spec, grants)?;
         let worker = Worker(Arc::new(WorkerInner {
             session: self.clone(),
             worker: id,
@@ -129,7 +138,7 @@ impl Drop for SessionInner {
     }
 }
 
-fn load_message(code: &WorkerCode, env_externals: usize, limits: &Limits) -> Vec<u8> {
+fn load_message(code: &WorkerCode, env: &[Address], limits: &Limits) -> Vec<u8> {
     let modules = code.modules.iter().filter_map(|module| {
         let (kind, body) = match &module.body {
             ModuleBody::EsModule(text) => (abi::ModuleKind::EsModule, text.as_bytes()),
@@ -152,8 +161,9 @@ fn load_message(code: &WorkerCode, env_externals: usize, limits: &Limits) -> Vec
         env: abi::Encoded {
             form: form(code.env.form),
             bytes: code.env.bytes[..].into(),
-            externals: (1..=env_externals as u64)
-                .map(abi::External::Import)
+            externals: (1..)
+                .zip(env)
+                .map(|(id, address)| abi::External::Import(id, address.kind()))
                 .collect(),
         },
         value_depth_max: u32::try_from(limits.value_depth_max).unwrap_or(u32::MAX),

@@ -5,9 +5,10 @@
 
 use crate::{
     router::{Address, Export},
-    session::{Entrypoint, Worker, WorkerInner},
+    session::{Entrypoint, Grants, Worker, WorkerInner},
 };
-use coracle_isolate::{Bytes, External, Form};
+use coracle_abi::OUTBOUND;
+use coracle_isolate::{Bytes, External, Form, Kind};
 use coracle_loader::{CallId, LimitsRequest};
 use std::{
     collections::HashMap,
@@ -35,7 +36,7 @@ pub(crate) enum Outgoing {
 
 impl Table {
     /// The first imports are what `env` refers to, in order: the message that loads the worker names them so.
-    pub(crate) fn new(isolate: u64, worker: &Weak<WorkerInner>, env: &[Address]) -> Self {
+    pub(crate) fn new(isolate: u64, worker: &Weak<WorkerInner>, grants: &Grants) -> Self {
         let mut table = Self {
             isolate,
             worker: Weak::clone(worker),
@@ -43,7 +44,10 @@ impl Table {
             import_last: 0,
             outgoing: HashMap::new(),
         };
-        table.offer(env.to_vec());
+        table.offer(grants.env.clone());
+        if let Some(outbound) = &grants.outbound {
+            table.imports.insert(OUTBOUND, outbound.clone());
+        }
         table
     }
 
@@ -60,12 +64,13 @@ impl Table {
     pub(crate) fn offer(&mut self, addresses: Vec<Address>) -> Vec<External> {
         let offer = |address: Address| match address {
             Address::Export(export) if export.isolate == self.isolate => {
-                External::Export(export.id)
+                External::Export(export.id, export.kind)
             }
             address => {
+                let kind = address.kind();
                 self.import_last += 1;
                 self.imports.insert(self.import_last, address);
-                External::Import(self.import_last)
+                External::Import(self.import_last, kind)
             }
         };
         addresses.into_iter().map(offer).collect()
@@ -75,11 +80,18 @@ impl Table {
     pub(crate) fn adopt(&self, externals: Vec<External>) -> Vec<Address> {
         let worker = self.worker.upgrade().map(Worker::from_inner);
         let adopt = |external: External| match (external, &worker) {
-            (External::Import(id), _) => self.import(id).unwrap_or(Address::Broken),
-            (External::Export(id), Some(worker)) => Address::Export(Arc::new(Export {
+            // What its requests go to is the worker's to use, and not to pass on.
+            (External::Import(OUTBOUND, _), _) => Address::Broken,
+            (External::Import(id, _), _) => self.import(id).unwrap_or(Address::Broken),
+            (External::Export(id, kind), Some(worker)) => Address::Export(Arc::new(Export {
                 worker: worker.clone(),
                 isolate: self.isolate,
                 id,
+                // Loaders are not made by guests.
+                kind: match kind {
+                    Kind::Loader => Kind::Target,
+                    kind => kind,
+                },
             })),
             (External::Loopback { entrypoint, props }, Some(worker)) => {
                 Address::Entrypoint(loopback(worker, &entrypoint, props))

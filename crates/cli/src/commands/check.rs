@@ -153,10 +153,9 @@ fn loader_code(code: &WorkerCode) -> coracle_loader::WorkerCode {
         main_module: code.main_module.clone(),
         modules: modules.collect(),
         env,
-        outbound: if code.outbound_none {
-            Outbound::None
-        } else {
-            Outbound::Policy
+        outbound: match code.outbound {
+            coracle_client::Outbound::None => Outbound::None,
+            _ => Outbound::Policy,
         },
         ..coracle_loader::WorkerCode::default()
     }

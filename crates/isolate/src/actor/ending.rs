@@ -1,6 +1,8 @@
 //! Reports, each exactly once, and the end of the isolate.
 
-use super::{Actor, Alarm, AlarmChange, AlarmOf, Effects, Guest, Life, Mail, Surroundings};
+use super::{
+    Actor, Alarm, AlarmChange, AlarmOf, Effects, Guest, Life, Mail, Surroundings, Waiting,
+};
 use crate::{
     invocation::Invocation,
     message::{Event, Outcome, Report, Verdict, VerdictKind},
@@ -189,6 +191,7 @@ impl Actor {
     fn drop_guest(&mut self) {
         self.guest = Guest::Unborn;
         self.operations.clear();
+        self.waiting = Waiting::default();
         self.exports.clear();
     }
 

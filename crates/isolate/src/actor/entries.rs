@@ -284,7 +284,7 @@ impl Actor {
         effects: &mut Effects,
     ) -> Life {
         for external in externals {
-            if let External::Export(export) = external {
+            if let External::Export(export, _) = external {
                 self.exports.insert(*export);
             }
         }

@@ -21,7 +21,7 @@ use crate::{
     pool_memory::PoolMemory,
     sandbox::Sandbox,
 };
-use operations::Operation;
+use operations::{Operation, Waiting};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex},
@@ -154,6 +154,7 @@ pub(crate) struct Actor {
     /// Boxed, because a map keeps room for eleven, also when it is empty.
     invocations: BTreeMap<u64, Box<Invocation>>,
     operations: HashMap<u64, Operation>,
+    waiting: Waiting,
     /// What the guest has given out and nobody has let go of, by its ids.
     exports: BTreeSet<u64>,
     /// Operations that the guest still waits for and that will not be settled; it is told with the next call.
@@ -207,6 +208,7 @@ impl Actor {
             outbox: Arc::default(),
             invocations: BTreeMap::new(),
             operations: HashMap::new(),
+            waiting: Waiting::default(),
             exports: BTreeSet::new(),
             forgotten: Vec::new(),
             served: false,

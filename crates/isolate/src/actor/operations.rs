@@ -9,25 +9,51 @@ use crate::{
     instance::Entry,
     message::{Answer, Event, External, Outcome, OutwardCall},
 };
-use coracle_abi as abi;
+use coracle_abi::{self as abi, OUTBOUND};
 use std::time::Duration;
 
 /// A host operation that the guest waits for.
 pub(super) struct Operation {
     invocation: u64,
     kind: Kind,
+    /// Of its arguments, as long as it may leave or has left.
+    bytes: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Timer,
+    /// A subrequest that waits until fewer are in flight.
     Held,
-    FetchInFlight,
-    CallInFlight,
+    /// A call that is told at once that it can't be made.
+    Refused,
+    /// A request that the worker may not make, which is told as if somebody outside had answered.
+    OutboundRefused,
+    Subrequest,
+    /// A call of a source or a sink.
+    Stream,
+}
+
+impl Kind {
+    /// Whether somebody outside is to answer it.
+    fn has_left(self) -> bool {
+        matches!(self, Self::Subrequest | Self::Stream)
+    }
 }
 
 /// The longest that a timer waits: what fits `setTimeout`'s 31 bits. A broken guest may ask for anything.
 const TIMER_MS_MAX: f64 = 2_147_483_647.0;
+/// Bytes of arguments that the calls of an isolate that wait for an answer may have together.
+const CALL_BYTES_MAX: u64 = 64 << 20;
+/// Calls of sources and sinks that may wait for an answer in an isolate.
+const STREAM_CALLS_MAX: usize = 1_000;
+
+/// How many calls of an isolate's wait for an answer.
+#[derive(Default)]
+pub(super) struct Waiting {
+    bytes: u64,
+    stream_calls: usize,
+}
 
 impl Actor {
     pub(super) fn start_operation(
@@ -48,9 +74,12 @@ impl Actor {
         match start {
             Started::Timer { operation, ms } => {
                 books.operations.insert(operation);
-                let kind = Kind::Timer;
-                self.operations
-                    .insert(operation, Operation { invocation, kind });
+                let timer = Operation {
+                    invocation,
+                    kind: Kind::Timer,
+                    bytes: 0,
+                };
+                self.operations.insert(operation, timer);
                 let ms = ms.clamp(0.0, TIMER_MS_MAX);
                 // NaN is clamped to itself, and is no wait.
                 let delay = Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::ZERO);
@@ -62,36 +91,83 @@ impl Actor {
                     },
                 }));
             }
-            Started::Fetch { operation, url } => {
-                // Nothing is granted yet: every request is refused, and says where it wanted to go.
-                tracing::debug!(isolate = self.isolate, url, "outbound request refused");
-                self.hold_subrequest(operation, None, invocation, around, effects);
-            }
             Started::Call { operation, call } => {
-                self.hold_subrequest(operation, Some(call), invocation, around, effects);
+                books.operations.insert(operation);
+                books.subrequests += u64::from(!call.is_stream);
+                match self.refusal(&call) {
+                    Some(refusal) => {
+                        self.refuse_call(operation, refusal, invocation, around, effects)
+                    }
+                    None => self.take_call_on(operation, call, invocation, around, effects),
+                }
             }
         }
     }
 
-    /// Takes a subrequest on; it leaves at once if not too many are in flight.
-    fn hold_subrequest(
+    /// Why a call can't be made, if it can't.
+    fn refusal(&self, call: &OutwardCall) -> Option<String> {
+        let bytes = self.waiting.bytes + call.args.bytes.len() as u64;
+        if bytes > CALL_BYTES_MAX {
+            return Some(format!(
+                "The arguments of the calls that wait for an answer have {bytes} bytes, {CALL_BYTES_MAX} are allowed: wait \
+                 for some before the next."
+            ));
+        }
+        (call.is_stream && self.waiting.stream_calls >= STREAM_CALLS_MAX)
+            .then(|| format!("More than {STREAM_CALLS_MAX} streams are waited for at once."))
+    }
+
+    fn refuse_call(
         &mut self,
         operation: u64,
-        call: Option<Box<OutwardCall>>,
+        refusal: String,
         invocation: u64,
         around: &Surroundings<'_>,
         effects: &mut Effects,
     ) {
-        let Some(books) = self.invocations.get_mut(&invocation) else {
-            return;
+        let refused = Operation {
+            invocation,
+            kind: Kind::Refused,
+            bytes: 0,
         };
-        books.operations.insert(operation);
-        books.subrequests += 1;
-        books.subrequests_held.push_back((operation, call));
-        let kind = Kind::Held;
-        self.operations
-            .insert(operation, Operation { invocation, kind });
-        self.send_held_subrequests(invocation, around, effects);
+        self.operations.insert(operation, refused);
+        effects.alarms.push(refusal_now(operation, refusal, around));
+    }
+
+    /// Takes a call on. A subrequest leaves when not too many are in flight; the limit is not for streams, which others
+    /// wait for and which are pulled one piece at a time.
+    fn take_call_on(
+        &mut self,
+        operation: u64,
+        call: Box<OutwardCall>,
+        invocation: u64,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) {
+        let bytes = call.args.bytes.len() as u64;
+        self.waiting.bytes += bytes;
+        self.waiting.stream_calls += usize::from(call.is_stream);
+        let kind = match call.is_stream {
+            true => Kind::Stream,
+            false => Kind::Held,
+        };
+        let known = Operation {
+            invocation,
+            kind,
+            bytes,
+        };
+        self.operations.insert(operation, known);
+        if call.is_stream {
+            effects.events.push(Event::Called {
+                isolate: self.isolate,
+                invocation,
+                operation,
+                call,
+            });
+        } else if let Some(books) = self.invocations.get_mut(&invocation) {
+            books.subrequests_held.push_back((operation, call));
+            self.send_held_subrequests(invocation, around, effects);
+        }
     }
 
     /// Sends as many of an invocation's subrequests as may be in flight.
@@ -112,25 +188,22 @@ impl Actor {
                 continue;
             };
             books.subrequests_in_flight += 1;
-            if let Some(call) = call {
-                known.kind = Kind::CallInFlight;
-                effects.events.push(Event::Called {
-                    isolate: self.isolate,
-                    invocation,
-                    operation,
-                    call,
-                });
+            if call.import == OUTBOUND
+                && let Some(refusal) = &self.spec.outbound_refusal
+            {
+                known.kind = Kind::OutboundRefused;
+                effects
+                    .alarms
+                    .push(refusal_now(operation, refusal.to_string(), around));
                 continue;
             }
-            known.kind = Kind::FetchInFlight;
-            let refusal = Answer::Failed(self.spec.outbound_refusal.to_string());
-            effects.alarms.push(AlarmChange::Set(Alarm {
-                at: around.clock.monotonic(),
-                mail: Mail::Settle {
-                    operation,
-                    bytes: answer_message(&refusal),
-                },
-            }));
+            known.kind = Kind::Subrequest;
+            effects.events.push(Event::Called {
+                isolate: self.isolate,
+                invocation,
+                operation,
+                call,
+            });
         }
     }
 
@@ -145,7 +218,7 @@ impl Actor {
         let is_waited_for = self
             .operations
             .get(&operation)
-            .is_some_and(|known| known.kind == Kind::CallInFlight);
+            .is_some_and(|known| known.kind.has_left());
         if is_waited_for {
             self.settle(operation, answer_message(answer), around, effects);
             return;
@@ -158,7 +231,7 @@ impl Actor {
     /// Tells that the guest will not have these imports.
     fn let_imports_go(&self, externals: &[External], effects: &mut Effects) {
         let import = |external: &External| match external {
-            External::Import(import) => Some(*import),
+            External::Import(import, _) => Some(*import),
             _ => None,
         };
         let imports: Vec<u64> = externals.iter().filter_map(import).collect();
@@ -193,25 +266,42 @@ impl Actor {
         around: &Surroundings<'_>,
         effects: &mut Effects,
     ) {
+        self.call_back(operation, effects);
         if let Some(invocation) = self.remove_operation(operation) {
-            effects
-                .alarms
-                .push(AlarmChange::Clear(AlarmOf::Operation(operation)));
             self.send_held_subrequests(invocation, around, effects);
         }
     }
 
+    /// Tells those who would settle an operation that nobody waits for it any more.
+    fn call_back(&self, operation: u64, effects: &mut Effects) {
+        let known = self.operations.get(&operation);
+        if known.is_some_and(|known| known.kind.has_left()) {
+            effects.events.push(Event::CallDropped {
+                isolate: self.isolate,
+                operation,
+            });
+        }
+        let of = AlarmOf::Operation(operation);
+        effects.alarms.push(AlarmChange::Clear(of));
+    }
+
     /// Takes an operation off the books; returns whose it was.
     fn remove_operation(&mut self, operation: u64) -> Option<u64> {
-        let Operation { invocation, kind } = self.operations.remove(&operation)?;
-        if kind == Kind::Timer {
-            border::lock(&self.outbox).timer_done();
+        let Operation {
+            invocation,
+            kind,
+            bytes,
+        } = self.operations.remove(&operation)?;
+        self.waiting.bytes -= bytes;
+        match kind {
+            Kind::Timer => border::lock(&self.outbox).timer_done(),
+            Kind::Stream => self.waiting.stream_calls -= 1,
+            Kind::Held | Kind::Refused | Kind::OutboundRefused | Kind::Subrequest => {}
         }
         if let Some(books) = self.invocations.get_mut(&invocation) {
             books.operations.remove(&operation);
-            if matches!(kind, Kind::FetchInFlight | Kind::CallInFlight) {
-                books.subrequests_in_flight -= 1;
-            }
+            let was_in_flight = matches!(kind, Kind::OutboundRefused | Kind::Subrequest);
+            books.subrequests_in_flight -= u64::from(was_in_flight);
         }
         Some(invocation)
     }
@@ -222,19 +312,22 @@ impl Actor {
             return;
         };
         for operation in std::mem::take(&mut books.operations) {
-            let known = self.operations.get(&operation);
-            if known.is_some_and(|known| known.kind == Kind::CallInFlight) {
-                effects.events.push(Event::CallDropped {
-                    isolate: self.isolate,
-                    operation,
-                });
-            }
+            self.call_back(operation, effects);
             self.remove_operation(operation);
             self.forgotten.push(operation);
-            let of = AlarmOf::Operation(operation);
-            effects.alarms.push(AlarmChange::Clear(of));
         }
     }
+}
+
+/// An answer that is due at once.
+fn refusal_now(operation: u64, refusal: String, around: &Surroundings<'_>) -> AlarmChange {
+    AlarmChange::Set(Alarm {
+        at: around.clock.monotonic(),
+        mail: Mail::Settle {
+            operation,
+            bytes: answer_message(&Answer::Failed(refusal)),
+        },
+    })
 }
 
 /// What the guest is told of an answer.

@@ -13,9 +13,8 @@ use coracle_abi::{self as abi, EXTERNALS_MAX, IMPORT_MODULE, TIMERS_MAX, finish,
 use std::task::Poll;
 use wasmtime::{Caller, Engine, Linker, Result};
 
-/// Bytes that one console line, one URL and one description of an exception may have.
+/// Bytes that one console line and one description of an exception may have.
 const LOG_LINE_BYTES_MAX: usize = 64 << 10;
-const URL_BYTES_MAX: usize = 64 << 10;
 const THROWN_BYTES_MAX: usize = 1 << 20;
 /// Bytes that the table of externals of a result may have.
 const TABLE_BYTES_MAX: usize = 1 << 20;
@@ -165,11 +164,7 @@ fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -
         operation::CANCEL | operation::RELEASE => Tariff::CANCEL,
         _ => Tariff::OPERATION,
     };
-    let bytes_max = match kind {
-        operation::CALL => CALL_BYTES_MAX,
-        _ => URL_BYTES_MAX,
-    };
-    charge(caller, tariff, length.min(bytes_max))?;
+    charge(caller, tariff, length.min(CALL_BYTES_MAX))?;
     match kind {
         operation::TIMER => {
             let ms = f64::from_le_bytes(number(caller, pointer, length)?);
@@ -180,19 +175,19 @@ fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -
             caller.data().outbox().cancelled.push(cancelled);
             Ok(0)
         }
-        operation::FETCH => {
-            // That all of it exists is checked; what is beyond any URL's length is of no use.
-            let url = &read(caller, pointer, length)?[..length.min(URL_BYTES_MAX)];
-            let url = String::from_utf8_lossy(url).into_owned();
-            start_fetch(caller, url)
-        }
         // The guest's own codec keeps arguments below that.
-        operation::CALL if length > bytes_max => Err(wasmtime::Error::msg(format!(
-            "the guest makes a call of {length} bytes"
-        ))),
+        operation::CALL | operation::STREAM if length > CALL_BYTES_MAX => Err(
+            wasmtime::Error::msg(format!("the guest makes a call of {length} bytes")),
+        ),
         operation::CALL => {
-            let call = outward_call(read(caller, pointer, length)?)?;
-            start_call(caller, call)
+            let call = outward_call(read(caller, pointer, length)?, false)?;
+            let operation = start_subrequest(caller)?;
+            start_call(caller, operation, call)
+        }
+        operation::STREAM => {
+            let call = outward_call(read(caller, pointer, length)?, true)?;
+            let operation = caller.data_mut().next_operation();
+            start_call(caller, operation, call)
         }
         operation::RELEASE => {
             let import = u64::from_le_bytes(number(caller, pointer, length)?);
@@ -231,15 +226,7 @@ fn start_timer(caller: &mut Caller<'_, State>, ms: f64) -> Result<u64> {
     Ok(operation)
 }
 
-fn start_fetch(caller: &mut Caller<'_, State>, url: String) -> Result<u64> {
-    let operation = start_subrequest(caller)?;
-    let started = Started::Fetch { operation, url };
-    caller.data().outbox().started.push(started);
-    Ok(operation)
-}
-
-fn start_call(caller: &mut Caller<'_, State>, call: OutwardCall) -> Result<u64> {
-    let operation = start_subrequest(caller)?;
+fn start_call(caller: &Caller<'_, State>, operation: u64, call: OutwardCall) -> Result<u64> {
     let call = Box::new(call);
     let started = Started::Call { operation, call };
     caller.data().outbox().started.push(started);
@@ -247,7 +234,7 @@ fn start_call(caller: &mut Caller<'_, State>, call: OutwardCall) -> Result<u64> 
 }
 
 /// A call as the guest describes it, every part of it bounded.
-fn outward_call(bytes: &[u8]) -> Result<OutwardCall> {
+fn outward_call(bytes: &[u8], is_stream: bool) -> Result<OutwardCall> {
     let broken = |what: &str| wasmtime::Error::msg(format!("the guest makes a call {what}"));
     let call: abi::Call<'_> = minicbor::decode(bytes).map_err(|_| broken("that can't be read"))?;
     if call.path.len() > PATH_LENGTH_MAX || call.args.externals.len() > EXTERNALS_MAX {
@@ -255,6 +242,7 @@ fn outward_call(bytes: &[u8]) -> Result<OutwardCall> {
     }
     Ok(OutwardCall {
         import: call.import,
+        is_stream,
         path: call.path.into_iter().map(str::to_owned).collect(),
         access: match call.access {
             abi::Access::Call => CallAccess::Call,

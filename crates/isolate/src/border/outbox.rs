@@ -53,10 +53,6 @@ pub(crate) enum Started {
         operation: u64,
         ms: f64,
     },
-    Fetch {
-        operation: u64,
-        url: String,
-    },
     Call {
         operation: u64,
         call: Box<OutwardCall>,

@@ -74,6 +74,8 @@ const DEPTH: u32 = 3;
 
 // Memory: what the host writes, and data that is well formed.
 const MESSAGES_AT: u32 = 4096;
+/// `coracle_abi::Call`: import 0, an empty path, to be called, with the arguments `undefined`.
+const SHORTEST_CALL: [u8; 8] = [0x84, 0x00, 0x80, 0x00, 0x83, 0x00, 0x40, 0x80];
 const NUMBERS_AT: u32 = 1024;
 const VALUE_AT: u32 = 2048;
 const VALUE: &[u8] = b"\x66honest";
@@ -421,10 +423,15 @@ impl Generator {
             22 => {
                 let kind = self
                     .random
-                    .pick(&[coracle_abi::operation::TIMER, coracle_abi::operation::FETCH]);
+                    .pick(&[coracle_abi::operation::TIMER, coracle_abi::operation::CALL]);
+                // A time far off, or the shortest call there is: of the outbound, without names and arguments.
+                let argument = match kind {
+                    coracle_abi::operation::CALL => SHORTEST_CALL,
+                    _ => 1e6f64.to_le_bytes(),
+                };
                 sink.i32_const(NUMBERS_AT as i32)
-                    .f64_const(1e6.into())
-                    .f64_store(MemArg {
+                    .i64_const(i64::from_le_bytes(argument))
+                    .i64_store(MemArg {
                         offset: 0,
                         align: 0,
                         memory_index: 0,
@@ -463,7 +470,7 @@ impl Generator {
                 coracle_abi::operation::TIMER,
                 coracle_abi::operation::TIMER,
                 coracle_abi::operation::CANCEL,
-                coracle_abi::operation::FETCH,
+                coracle_abi::operation::STREAM,
                 coracle_abi::operation::CALL,
                 coracle_abi::operation::RELEASE,
             ]);
@@ -492,7 +499,7 @@ impl Generator {
             2 => sink.i64_const(self.random.below(2_000) as i64),
             _ => sink.global_get(INVOCATION),
         };
-        sink.i32_const(self.random.below(8) as i32);
+        sink.i32_const(self.random.below(12) as i32);
         self.wild_range(sink);
         sink.call(FINISH);
     }

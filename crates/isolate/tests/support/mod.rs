@@ -179,7 +179,7 @@ pub fn worker_with(modules: &[(&str, &str)], limits: Limits) -> WorkerSpec {
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
         tenant: 1,
-        outbound_refusal: REFUSED.into(),
+        outbound_refusal: Some(REFUSED.into()),
         limits,
     }
 }
@@ -231,7 +231,7 @@ pub fn worker_of(modules: &[Source<'_>], env: &Value) -> WorkerSpec {
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
         tenant: 1,
-        outbound_refusal: REFUSED.into(),
+        outbound_refusal: Some(REFUSED.into()),
         limits: Limits::default(),
     }
 }

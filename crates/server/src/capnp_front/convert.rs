@@ -1,11 +1,14 @@
 //! Between the schema's structs and the session's types. Everything read here comes from a stranger.
 
 use super::{Connected, TargetServer};
-use crate::router::{Address, Payload};
+use crate::{
+    router::{Address, Payload},
+    session::Grants,
+};
 use capnp::{Error, text};
 use coracle_isolate::{
-    Bytes, FUEL_SCHEDULE, Form as IsolateForm, LogLevel, Outcome, Report, Thrown, Usage, Verdict,
-    VerdictKind,
+    Bytes, FUEL_SCHEDULE, Form as IsolateForm, Kind, LogLevel, Outcome, Report, Thrown, Usage,
+    Verdict, VerdictKind,
 };
 use coracle_loader::{
     Encoded, Form, LimitName, LimitsRequest, Module, ModuleBody, Outbound, WorkerCode,
@@ -58,7 +61,9 @@ fn externals(
     use schema::external;
     at_most("externals", list.len(), EXTERNALS_MAX)?;
     let address = |(index, external): (usize, external::Reader<'_>)| match external.which()? {
-        external::Target(target) => address(connected, target?),
+        external::Target(target) => address(connected, target?, Kind::Target),
+        external::Source(source) => address(connected, source?, Kind::Source),
+        external::Sink(sink) => address(connected, sink?, Kind::Sink),
         external::Invalid(()) => Err(Error::failed(format!(
             "external {index} is not set: each must say what it is"
         ))),
@@ -66,15 +71,19 @@ fn externals(
     list.iter().enumerate().map(address).collect()
 }
 
-/// The address of a capability: what is ours is known, what is the client's is kept.
-fn address(connected: &Rc<Connected>, target: schema::target::Client) -> Result<Address, Error> {
+/// The address of a capability: what is ours is known, of its own kind; what is the client's is kept.
+fn address(
+    connected: &Rc<Connected>,
+    target: schema::target::Client,
+    kind: Kind,
+) -> Result<Address, Error> {
     let ours = connected
         .targets
         .borrow()
         .get_local_server_of_resolved(&target);
     match ours {
         Some(server) => Ok(server.address.clone()),
-        None => Ok(connected.remotes.address(target, connected.hold(0)?)),
+        None => Ok(connected.remotes.address(target, kind, connected.hold(0)?)),
     }
 }
 
@@ -100,7 +109,12 @@ pub(super) fn write_externals(
     let mut list = builder.init_externals(externals.len() as u32);
     for (index, address) in externals.iter().enumerate() {
         let client = TargetServer::client(connected, address.clone(), 0)?;
-        list.reborrow().get(index as u32).set_target(client);
+        let mut external = list.reborrow().get(index as u32);
+        match address.kind() {
+            Kind::Target | Kind::Loader => external.set_target(client),
+            Kind::Source => external.set_source(client),
+            Kind::Sink => external.set_sink(client),
+        }
     }
     Ok(())
 }
@@ -207,20 +221,24 @@ fn at_most(what: &str, length: u32, length_max: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// A worker's code, and what its `env` refers to.
+/// A worker's code, and what it is given.
 pub(super) fn worker_code(
     connected: &Rc<Connected>,
     reader: schema::worker_code::Reader<'_>,
-) -> Result<(WorkerCode, Vec<Address>), Error> {
+) -> Result<(WorkerCode, Grants), Error> {
     at_most(
         "compatibilityFlags",
         reader.get_compatibility_flags()?.len(),
         FLAGS_MAX,
     )?;
     at_most("modules", reader.get_modules()?.len(), MODULES_LISTED_MAX)?;
-    let outbound = match reader.get_outbound()?.which()? {
-        schema::outbound::Policy(()) => Outbound::Policy,
-        schema::outbound::None(()) => Outbound::None,
+    let (outbound, gateway) = match reader.get_outbound()?.which()? {
+        schema::outbound::Policy(()) => (Outbound::Policy, None),
+        schema::outbound::None(()) => (Outbound::None, None),
+        schema::outbound::Gateway(gateway) => {
+            let gateway = address(connected, gateway?, Kind::Target)?;
+            (Outbound::Gateway, Some(gateway))
+        }
     };
     let env = payload(connected, reader.get_env()?)?;
     let code = WorkerCode {
@@ -248,7 +266,11 @@ pub(super) fn worker_code(
         outbound,
         limits: limits(reader.get_limits()?),
     };
-    Ok((code, env.externals))
+    let grants = Grants {
+        env: env.externals,
+        outbound: gateway,
+    };
+    Ok((code, grants))
 }
 
 fn module(reader: schema::module::Reader<'_>) -> Result<Module, Error> {

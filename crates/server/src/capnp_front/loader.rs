@@ -3,7 +3,7 @@
 use super::{Connected, convert, guarded, refused, result_target, target::TargetServer};
 use crate::{
     router::Address,
-    session::{LoadError, Session, Worker},
+    session::{Grants, LoadError, Session, Worker},
 };
 use capnp::Error;
 use coracle_loader::WorkerCode;
@@ -32,14 +32,14 @@ impl LoaderServer {
     async fn load_code(
         &self,
         code: WorkerCode,
-        env: Vec<Address>,
+        grants: Grants,
         code_bytes: u64,
     ) -> Result<Worker, LoadError> {
         if code_bytes <= CHECK_INLINE_BYTES_MAX {
-            return self.session.load(&code, env);
+            return self.session.load(&code, grants);
         }
         let session = self.session.clone();
-        let checked = tokio::task::spawn_blocking(move || session.load(&code, env)).await;
+        let checked = tokio::task::spawn_blocking(move || session.load(&code, grants)).await;
         match checked {
             Ok(outcome) => outcome,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
@@ -55,12 +55,12 @@ impl loader::Server for LoaderServer {
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.connected.service.metrics(), async move {
-            let (code, env) = convert::worker_code(&this.connected, params.get()?.get_code()?)?;
+            let (code, grants) = convert::worker_code(&this.connected, params.get()?.get_code()?)?;
             drop(params);
             let code_bytes = code_bytes(&code);
             let held = this.connected.hold(code_bytes)?;
             let worker =
-                this.load_code(code, env, code_bytes)
+                this.load_code(code, grants, code_bytes)
                     .await
                     .map_err(|error| match error {
                         LoadError::Refused(refusal) => refused(refusal),

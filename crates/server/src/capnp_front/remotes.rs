@@ -9,7 +9,7 @@ use crate::{
     router::{Address, Remote, RemoteCall, RemoteCommand, threw},
 };
 use capnp::Error;
-use coracle_isolate::{CallAccess, Outcome, Report, Usage};
+use coracle_isolate::{CallAccess, Kind, Outcome, Report, Usage};
 use coracle_schema::{self as schema, call_results, target};
 use coracle_transport::Held;
 use std::{
@@ -38,12 +38,12 @@ impl Remotes {
     }
 
     /// An address for a client's object.
-    pub(super) fn address(&self, object: target::Client, held: Held) -> Address {
+    pub(super) fn address(&self, object: target::Client, kind: Kind, held: Held) -> Address {
         self.last.set(self.last.get() + 1);
         self.objects
             .borrow_mut()
             .insert(self.last.get(), (object, held));
-        let remote = Remote::new(self.commands.clone(), self.last.get());
+        let remote = Remote::new(self.commands.clone(), self.last.get(), kind);
         Address::Remote(Arc::new(remote))
     }
 

@@ -7,7 +7,7 @@ use crate::{
     session::OutCall,
     tables::Outgoing,
 };
-use coracle_isolate::{Answer, External, Form, Message, Outcome, OutwardCall};
+use coracle_isolate::{Answer, External, Form, Kind, Message, Outcome, OutwardCall};
 use coracle_loader::Refusal;
 
 impl Service {
@@ -21,6 +21,7 @@ impl Service {
     ) {
         let OutwardCall {
             import,
+            is_stream,
             path,
             access,
             args,
@@ -34,7 +35,8 @@ impl Service {
         let callee = state
             .tables
             .get(&isolate)
-            .and_then(|table| table.import(import));
+            .and_then(|table| table.import(import))
+            .filter(|callee| !is_stream || matches!(callee.kind(), Kind::Source | Kind::Sink));
         let form = Form::Cbor;
         let call = match &callee {
             Some(Address::Entrypoint(entrypoint)) => {
