@@ -39,6 +39,9 @@ unit: setup-test ## All Rust tests, the end-to-end ones among them, and the prel
 	$(CARGO) test --release --workspace --locked
 	node --test crates/guest/js/test/
 
+wheel: build setup-test ## Build the Python package into dist/: a wheel with the server inside, and its sources.
+	clients/python/build dist/coracle dist
+
 javy: setup-test ## Build the guest on javy and run the isolate's tests on it.
 	crates/guest/build-javy --out $(GUEST_JAVY)
 	CORACLE_TEST_GUEST=$(CURDIR)/$(GUEST_JAVY) $(CARGO) test --release --workspace --locked $(ISOLATE_TESTS) -- $(JAVY_DIFFERENCES)
@@ -58,4 +61,4 @@ setup-build:
 setup-test:
 	@tools/setup test
 
-.PHONY: help demo build test lint unit javy deploy bench verify setup-build setup-test
+.PHONY: help demo build test lint unit wheel javy deploy bench verify setup-build setup-test

@@ -1,35 +1,42 @@
-"""A client in Python: loads a worker into a running server and calls it, in one round trip.
+"""A worker with a tool written in Python, on a server of its own.
 
-    coracle serve --listen 127.0.0.1:7070
-    python3 examples/python/hello.py 127.0.0.1:7070     (needs pycapnp: python3 -m pip install pycapnp)
+    python3 -m pip install dist/coracle-*.whl     (make wheel builds it)
+    python3 examples/python/hello.py
 """
 
 import asyncio
-import json
-import sys
-from pathlib import Path
 
-import capnp
+import coracle
 
-SCHEMA = capnp.load(str(Path(__file__).resolve().parents[2] / "schema" / "coracle.capnp"))
-SOURCE = "export default { greet(name, env) { return `hello ${name} from ${env.place}`; } };"
+SOURCE = """
+import { WorkerEntrypoint } from "cloudflare:workers";
+export default class extends WorkerEntrypoint {
+  async total(order) {
+    let sum = 0;
+    for (const [item, count] of Object.entries(order)) sum += count * await this.env.price(item);
+    return sum;
+  }
+}
+"""
 
-
-async def main(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    stream = await capnp.AsyncIoStream.create_connection(host=host, port=int(port))
-    gate = capnp.TwoPartyClient(stream).bootstrap().cast_as(SCHEMA.Gate)
-    loader = gate.login(credentials={"none": None}).loader  # or {"bearerToken": "…"}
-    modules = [{"name": "main.js", "body": {"esModule": SOURCE}}]
-    env = {"json": json.dumps({"place": "a sandbox"})}
-    worker = loader.load(code={"mainModule": "main.js", "modules": modules, "env": env}).worker
-    entrypoint = worker.getEntrypoint("default", {}, {}).entrypoint  # its name, props and limits
-    answer = await entrypoint.call(path=["greet"], args={"json": json.dumps(["ada"])}, resultForm="json")
-    if answer.outcome.which() == "value":
-        print(json.loads(answer.outcome.value.json))
-    else:
-        sys.exit(str(answer.outcome))  # what it threw, or the verdict
-    print(f"{answer.usage.cpuMicros} µs of CPU")
+PRICES = {"apple": 0.5, "pear": 0.75}
 
 
-asyncio.run(capnp.run(main(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:7070")))
+async def price(item: str) -> float:
+    if item not in PRICES:
+        raise coracle.JsError(f"there is no {item}", name="RangeError")
+    return PRICES[item]
+
+
+async def main() -> None:
+    async with coracle.serve() as session:
+        worker = await session.load({"main.js": SOURCE}, env={"price": price})
+        outcome = await worker.entrypoint().invoke("total", {"apple": 4, "pear": 2})
+        print(f"{outcome.value}, {outcome.usage.cpu_micros} µs of CPU, {outcome.usage.subrequests} calls of price()")
+        try:
+            await worker.entrypoint().total({"anchor": 1})
+        except coracle.JsError as error:
+            print(error)
+
+
+asyncio.run(main())

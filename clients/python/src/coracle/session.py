@@ -1,0 +1,221 @@
+"""Sessions and workers: what a program starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final
+
+import capnp
+
+from . import event_loop
+from .code import Limits, Module, limits_fields, module_body
+from .connection import Connection, error_of
+from .errors import ConnectError, CoracleError
+from .outcome import Outcome
+from .stubs import Stub
+from .values import UNDEFINED, UndefinedType
+
+DEFAULT_ADDRESS: Final = "127.0.0.1:7070"
+"""Where a server listens unless it is told otherwise."""
+
+
+def connect(address: str = DEFAULT_ADDRESS, *, token: str | None = None) -> Connecting:
+    """Connects to a server and logs in.
+
+    ::
+
+        async with coracle.connect("127.0.0.1:7070") as session: ...
+        session = await coracle.connect("unix:/run/coracle/socket")
+
+    :param address: ``IP:PORT`` or ``unix:/path``.
+    :param token: A bearer token. Without one, only servers on the same machine that have no tokens let a client in.
+    :raises ConnectError: If there is no server.
+    :raises UnauthenticatedError: If the token is not accepted.
+    """
+    return Connecting(address, token)
+
+
+class Connecting:
+    """A session on its way: ``await`` it, or enter it with ``async with``, which closes the session in the end."""
+
+    def __init__(self, address: str, token: str | None) -> None:
+        self._address, self._token = address, token
+        self._session: Session | None = None
+
+    def __await__(self) -> Generator[Any, None, Session]:
+        return _connect(self._address, self._token).__await__()
+
+    async def __aenter__(self) -> Session:
+        self._session = await self
+        return self._session
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+async def _connect(address: str, token: str | None) -> Session:
+    await event_loop.acquire()
+    connection: Connection | None = None
+    try:
+        connection = Connection(await _stream(address))
+        request = connection.gate.login_request()
+        if token is None:
+            request.credentials.none = None
+        else:
+            request.credentials.bearerToken = token
+        login = request.send()
+        loader, session = login.loader, login.session
+        try:
+            tenant = (await session.tenant()).name
+        except capnp.KjException as error:
+            failure = error_of(error)
+        else:
+            return Session(connection, connection.lean(loader), connection.lean(session), tenant)
+        raise failure
+    except BaseException:
+        if connection is not None:
+            connection.close()
+        await event_loop.release()
+        raise
+
+
+async def _stream(address: str) -> Any:
+    try:
+        if address.startswith("unix:"):
+            return await capnp.AsyncIoStream.create_unix_connection(path=address.removeprefix("unix:"))
+        host, separator, port = address.removeprefix("tcp:").rpartition(":")
+        if not separator or not port.isdecimal():
+            raise ConnectError(f"{address!r} is no address: use IP:PORT (127.0.0.1:7070) or unix:/path/to/socket")
+        return await capnp.AsyncIoStream.create_connection(host=host.strip("[]"), port=int(port))
+    except OSError as error:
+        if isinstance(error, CoracleError):
+            raise
+        raise ConnectError(f"can't connect to {address}: {error}") from error
+
+
+class Session:
+    """A login at a server. Everything that came from it ends with it. Of one event loop, like all of asyncio."""
+
+    def __init__(self, connection: Connection, loader: Any, session: Any, tenant: str) -> None:
+        self._connection = connection
+        self._loader = connection.hold(loader)
+        # Kept because the login ends when it is dropped.
+        self._session = connection.hold(session)
+        self.tenant = tenant
+        """The tenant that pays for what this session does."""
+
+    def load(
+        self,
+        modules: Mapping[str, Module],
+        *,
+        main_module: str | None = None,
+        env: Mapping[str, Any] | None = None,
+        outbound: None | UndefinedType = UNDEFINED,
+        limits: Limits | None = None,
+        compatibility_date: str = "",
+        compatibility_flags: Sequence[str] = (),
+    ) -> Worker:
+        """Loads a worker. ``await`` what this returns to know that its code was accepted; or go on with it at once, and have
+        loading, entrypoint and call in one round trip.
+
+        Each load is a worker of its own: two loads never share state.
+
+        :param modules: The modules by name: a ``str`` is an ES module, ``bytes`` are data; there are
+            :class:`~coracle.CommonJs`, :class:`~coracle.Text`, :class:`~coracle.Json` and others.
+        :param main_module: The module whose exports are the entrypoints; by default the first.
+        :param env: The worker's bindings: data, functions, objects, stubs.
+        :param outbound: Where its ``fetch()`` goes: ``UNDEFINED`` for the session's policy, None for nowhere.
+        :param limits: Lower limits than the server's.
+        :param compatibility_date: ``YYYY-MM-DD``; empty for the newest date that the server knows.
+        :raises EncodeError: If something in ``env`` can't be sent.
+        """
+        request = self._loader.resolve().load_request()
+        code = request.init("code")
+        code.compatibilityDate = compatibility_date
+        code.compatibilityFlags = list(compatibility_flags)
+        code.mainModule = next(iter(modules), "") if main_module is None else main_module
+        code.modules = [{"name": name, "body": module_body(name, module)} for name, module in modules.items()]
+        if env is not None:
+            self._connection.write_value(code.init("env"), env)
+        if outbound is None:
+            code.outbound.none = None
+        code.limits = limits_fields(limits)
+        return Worker(self._connection, self._connection.send(request))
+
+    async def close(self) -> None:
+        """Ends the session. Calls under way end with DisconnectedError."""
+        if not self._connection.closed:
+            self._connection.close()
+            await event_loop.release()
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<Session of {self.tenant}{', closed' if self._connection.closed else ''}>"
+
+
+class Worker:
+    """A loaded worker. The server lets go of it when this and its entrypoints are collected."""
+
+    def __init__(self, connection: Connection, loading: Any) -> None:
+        self._connection = connection
+        self._worker = connection.hold(connection.lean(loading.worker))
+        self._loading = connection.hold(loading)
+        self._is_accepted = False
+
+    def __await__(self) -> Generator[Any, None, Worker]:
+        return self._accepted().__await__()
+
+    async def _accepted(self) -> Worker:
+        if self._is_accepted:
+            return self
+        try:
+            await self._loading.take()
+        except capnp.KjException as error:
+            failure = error_of(error)
+        else:
+            self._is_accepted = True
+            return self
+        raise failure
+
+    def entrypoint(
+        self, name: str = "default", *, props: Mapping[str, Any] | None = None, limits: Limits | None = None
+    ) -> Stub:
+        """An entrypoint: an export of the main module. Whether it exists shows at the first call.
+
+        :param name: The export's name; "default" is the default export.
+        :param props: What the worker finds as ``ctx.props``.
+        :param limits: Lower limits for calls through this entrypoint.
+        """
+        request = self._worker.resolve().getEntrypoint_request()
+        request.name = name
+        if props is not None:
+            self._connection.write_value(request.init("props"), props)
+        request.limits = limits_fields(limits)
+        entrypoint = self._connection.send(request).entrypoint
+        return Stub(self._connection.hold(self._connection.lean(entrypoint)))
+
+    async def ready(self) -> Outcome:
+        """Evaluates the modules, if that has not happened yet.
+
+        :raises JsError: What their top level threw.
+        :raises VerdictError: What stopped them.
+        """
+        outcome = await self._connection.receive(self._connection.send(self._worker.resolve().ready_request()))
+        _ = outcome.value
+        return outcome
+
+    def dispose(self) -> None:
+        """Lets go of it now. Its entrypoints go on."""
+        self._worker.release()
+        self._loading.release()
