@@ -4,7 +4,7 @@
 
 mod support;
 
-use coracle_client::{Coracle, Value, args};
+use coracle_client::{Coracle, Payload, Value, args};
 use std::{
     env,
     process::{Command, Stdio},
@@ -182,6 +182,52 @@ async fn a_dropped_worker_takes_its_isolate_with_it() {
         })
         .await;
     assert_eq!(value(answer(&kept, "count", args![]).await), Value::from(2));
+}
+
+/// What is waited for after the answer keeps its isolate, and is over with it.
+#[tokio::test]
+async fn a_dropped_worker_first_does_what_its_calls_are_held_for() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let tell = coracle.function(move |args| {
+        let _ = sender.send(args.value);
+        async { Ok(Payload::default()) }
+    });
+    let entrypoint = load(
+        &coracle,
+        "run(tell) {
+            const kept = tell.dup();
+            this.ctx.waitUntil(new Promise((done) => setTimeout(done, 300)).then(() => kept('done')));
+            return 'answered';
+        }",
+    );
+    let mut payload = Payload::default();
+    payload.value = Value::Array(vec![payload.external(&tell)]);
+    let answer = entrypoint.call("run", payload).await.unwrap();
+    assert_eq!(value(answer), Value::from("answered"));
+    drop(entrypoint);
+    let told = tokio::time::timeout(Duration::from_secs(10), receiver.recv()).await;
+    let expected = Value::Array(vec![Value::from("done")]);
+    assert_eq!(told.expect("it runs on after the answer"), Some(expected));
+    let gone = Gauges {
+        connections: 1,
+        sessions: 1,
+        workers: 0,
+        isolates: 0,
+        calls: 0,
+    };
+    server.settles_at(gone).await;
+    let lingered = "coracle_invocations_lingered_total{result=\"ok\"}";
+    assert_eq!(server.metric(lingered).await, 1.0);
+    // With the session it goes at once.
+    let entrypoint = load(
+        &coracle,
+        "run() { setInterval(() => {}, 10); this.ctx.waitUntil(new Promise(() => {})) }",
+    );
+    entrypoint.call("run", args![]).await.unwrap();
+    drop((entrypoint, coracle, tell));
+    server.is_empty().await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Each file may use what the files before it define.
-const FILES: [&str; 14] = [
+const FILES: [&str; 16] = [
     "primordials.js",
     "stacks.js",
     "inspect.js",
@@ -18,7 +18,9 @@ const FILES: [&str; 14] = [
     "web.js",
     "promises.js",
     "stubs.js",
+    "holds.js",
     "workers.js",
+    "context.js",
     "commonjs.js",
     "values.js",
     "dispatch.js",

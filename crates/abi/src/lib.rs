@@ -51,6 +51,11 @@ pub mod operation {
     pub const CALL: u32 = 4;
     /// Argument: the id of an import as little-endian u64. The guest lets go of it; answers 0 at once.
     pub const RELEASE: u32 = 5;
+    /// Argument: an invocation as little-endian u64. It stays open when it has finished, until the guest cancels this or
+    /// its wall time is over. Where it is not open any more, another one is held in its place. Never settled.
+    pub const HOLD: u32 = 6;
+    /// Argument: a [`Thrown`](super::Thrown). The isolate ends here, and every call in it with this. Does not return.
+    pub const ABORT: u32 = 7;
 }
 
 /// The import that a worker's `fetch()` and `connect()` go to. It is there from the start, and has no stub.
@@ -104,6 +109,9 @@ pub enum External {
 
 /// Timers that one isolate may have pending.
 pub const TIMERS_MAX: usize = 10_000;
+
+/// Holds that one isolate may have. The guest sees to it; one that has more is broken.
+pub const HOLDS_MAX: usize = 10_000;
 
 /// What the bytes of an encoded value are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]

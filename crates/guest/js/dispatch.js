@@ -75,22 +75,6 @@ function findEntrypoint(namespace, name) {
   );
 }
 
-const contextMethods = {
-  waitUntil(promise) {
-    waitUntil(promise);
-  },
-  passThroughOnException() {},
-};
-
-function makeContext(props) {
-  return {
-    props: props ?? {},
-    exports: ownExports,
-    waitUntil: contextMethods.waitUntil,
-    passThroughOnException: contextMethods.passThroughOnException,
-  };
-}
-
 // Of instances callers see what their classes define: never what is on the instance itself, which would show private
 // state that was only forgotten to be made private, and nothing of `base` or Object.prototype.
 function visibleOfInstance(instance, name, base) {
@@ -126,6 +110,7 @@ function invoke(namespace, target, path, isGet, given, reply) {
     isGet,
     args: given[0],
     depth: 0,
+    invocation: reply[0],
     done: finish,
     failed: fail,
     state: { __proto__: null, reply, stubs: given[2] },
@@ -147,8 +132,8 @@ function noteNamespace(namespace) {
   mainNamespace = namespace;
 }
 
-// Enters the worker by one of its entrypoints. A call is { path, isGet, args, depth, done, failed, state }, and ends with
-// done(state, value) or failed(state, error).
+// Enters the worker by one of its entrypoints. A call is { path, isGet, args, depth, invocation, done, failed, state }, and
+// ends with done(state, value) or failed(state, error).
 function enterEntrypoint(call, entrypoint, props) {
   try {
     begin(call, mainNamespace, entrypoint, props);
@@ -167,7 +152,7 @@ function begin(call, namespace, entrypoint, props) {
   if (path.length > PATH_LENGTH_MAX) throw tooDeep();
   const name = path[0];
   if (reservedMethods[name] === true) throw reserved(name);
-  const context = makeContext(props);
+  const context = makeContext(props, call.invocation);
   const isClass = typeof exported === "function";
   const receiver = isClass ? ReflectConstruct(exported, [context, env]) : exported;
   const value = isClass ? visibleOfInstance(receiver, name, WorkerEntrypointPrototype) : visibleOfExport(receiver, name);

@@ -119,6 +119,7 @@ const RegExpPrototypeGetUnicodeSets = uncurryGetter(RegExp.prototype, "unicodeSe
 const ErrorConstructor = Error;
 const ErrorPrototype = Error.prototype;
 const EvalErrorConstructor = EvalError;
+const RangeErrorConstructor = RangeError;
 const TypeErrorConstructor = TypeError;
 // An accessor in QuickJS-ng; V8 gives each error a property of its own instead.
 const ErrorPrototypeGetStack = ObjectHasOwn(Error.prototype, "stack")

@@ -51,6 +51,7 @@ function settleOperation(operation, kind, value, more, message) {
 
 // A host operation will not be done: the invocation that started it is over.
 function forgetOperation(operation) {
+  if (forgetHold(operation)) return;
   const waiter = waiting[operation];
   if (waiter === undefined) return;
   delete waiting[operation];

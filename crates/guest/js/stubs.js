@@ -233,6 +233,7 @@ function start(hook, path, isGet, args) {
     isGet,
     args: copied === undefined ? undefined : copied[0],
     depth: 0,
+    invocation: 0,
     done: fulfilWithCopy,
     failed: rejectWithCopy,
     state: { __proto__: null, answer, stubs: copied === undefined ? newList() : copied[1] },

@@ -23,10 +23,9 @@ const workersModuleSource =
   "const { WorkerEntrypoint, RpcTarget, RpcStub, RpcPromise, RpcProperty, env, exports, waitUntil } = import.meta.exports;\n" +
   "export { WorkerEntrypoint, RpcTarget, RpcStub, RpcPromise, RpcProperty, env, exports, waitUntil };\n";
 
-// The isolate runs what is pending as long as it lives; what is left to do is to say so where it fails.
+// Of the call whose entry it is called in.
 function waitUntil(promise) {
-  const ignore = () => {};
-  settle(promise, ignore, (_state, error) => reportUncaught(error, true), undefined);
+  holdUntil(0, promise);
 }
 
 // `ctx.exports`: a stub for each export of the main module that can be called. Made when it is first looked at, because

@@ -239,6 +239,13 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
             host::start(operation::CANCEL, &(id as u64).to_le_bytes());
         }),
     )?;
+    object.set(
+        "startHold",
+        Func::from(|invocation: f64| {
+            host::start(operation::HOLD, &(invocation as u64).to_le_bytes()) as f64
+        }),
+    )?;
+    object.set("abort", Func::from(thrown::abort))?;
     object.set("random", Func::from(random))?;
     object.set(
         "fillRandom",

@@ -7,7 +7,7 @@ use crate::{
     engine::js::{Ctx, Error, Result, Value},
     host, prelude, raw, stack, state,
 };
-use coracle_abi::{Thrown, finish};
+use coracle_abi::{Thrown, finish, operation};
 use coracle_value::sink::Field;
 
 /// Bytes of a stack or message that are reported; a worker can make them as long as it likes.
@@ -53,7 +53,18 @@ pub(crate) fn finish_with_text(invocation: u64, name: &str, message: &str, durin
     );
 }
 
+/// `host.abort(error)`: ends the isolate, and every call in it with this.
+pub(crate) fn abort<'js>(ctx: Ctx<'js>, error: Value<'js>) {
+    // Encoding into a Vec can't fail.
+    let bytes = minicbor::to_vec(describe(&ctx, &error, false)).unwrap_or_default();
+    host::start(operation::ABORT, &bytes);
+}
+
 fn report<'js>(ctx: &Ctx<'js>, invocation: u64, error: &Value<'js>, during_load: bool) {
+    send(invocation, &describe(ctx, error, during_load));
+}
+
+fn describe<'js>(ctx: &Ctx<'js>, error: &Value<'js>, during_load: bool) -> Thrown {
     let mut thrown = Thrown {
         name: name_of(ctx, error),
         message: message_of(ctx, error),
@@ -84,7 +95,7 @@ fn report<'js>(ctx: &Ctx<'js>, invocation: u64, error: &Value<'js>, during_load:
         }
         Err(_) => Vec::new(),
     };
-    send(invocation, &thrown);
+    thrown
 }
 
 fn send(invocation: u64, thrown: &Thrown) {

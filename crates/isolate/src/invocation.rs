@@ -2,7 +2,9 @@
 
 use crate::{
     border,
-    message::{Bytes, Call, Log, Outcome, OutwardCall, Report, Usage, Verdict, VerdictKind},
+    message::{
+        Aftermath, Bytes, Call, Log, Outcome, OutwardCall, Report, Usage, Verdict, VerdictKind,
+    },
 };
 use coracle_loader::{LimitName, Limits};
 use std::{
@@ -32,6 +34,14 @@ pub(crate) struct Invocation {
     pub(crate) subrequests_held: VecDeque<(u64, Box<OutwardCall>)>,
     /// Its result has been reported; what of it still runs is charged to it until the entry ends.
     pub(crate) reported: bool,
+    /// Operations that hold it open.
+    pub(crate) holds: usize,
+    /// It has been reported and is held open.
+    pub(crate) held: bool,
+    /// What it was stopped by after its report.
+    pub(crate) stopped: Option<Verdict>,
+    /// The part of its usage that has been told.
+    told: Usage,
     /// Its caller gave it up in the middle of an entry.
     pub(crate) abandoned: bool,
 }
@@ -58,6 +68,10 @@ impl Invocation {
             subrequests_in_flight: 0,
             subrequests_held: VecDeque::new(),
             reported: false,
+            holds: 0,
+            held: false,
+            stopped: None,
+            told: Usage::default(),
             abandoned: false,
         }
     }
@@ -119,29 +133,68 @@ impl Invocation {
         self.logs.push(log);
     }
 
-    /// Closes the books.
+    /// Whether it waits for its result, or is held open after it.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.reported || self.held
+    }
+
+    /// Closes the books, unless it is held: what comes on top then is told by [`Self::aftermath`].
     pub(crate) fn report(&mut self, outcome: Outcome, now: Duration, memory: Memory) -> Report {
         self.reported = true;
+        self.held = self.holds > 0 && !matches!(outcome, Outcome::Verdict(_));
         let bytes_out = match &outcome {
             Outcome::Value(Bytes { bytes, .. }) => bytes.len() as u64,
             _ => 0,
         };
+        let usage = self.usage(bytes_out, now, memory);
+        self.told = usage;
         Report {
             outcome,
+            usage,
+            logs: std::mem::take(&mut self.logs),
+            log_bytes_dropped: std::mem::take(&mut self.log_bytes_dropped),
+        }
+    }
+
+    /// What it has done since it was reported; `None` where that is nothing and nobody waits for it.
+    pub(crate) fn aftermath(&mut self, now: Duration, memory: Memory) -> Option<Aftermath> {
+        let told = self.told;
+        let usage = self.usage(told.bytes_out, now, memory);
+        let idle = usage.fuel_run == told.fuel_run && usage.subrequests == told.subrequests;
+        if !std::mem::take(&mut self.held) && idle {
+            return None;
+        }
+        self.told = usage;
+        Some(Aftermath {
+            verdict: self.stopped.take(),
             usage: Usage {
-                fuel_load: self.fuel_load,
-                fuel_run: self.fuel_run,
-                cpu_us: (self.cpu_load + self.cpu_run).as_micros() as u64,
-                wall_us: now.saturating_sub(self.arrived).as_micros() as u64,
-                memory_peak_bytes: memory.bytes,
-                memory_denied: memory.denied,
-                subrequests: count(self.subrequests),
-                bytes_in: self.bytes_in,
-                bytes_out,
-                isolate_reused: self.reused,
+                fuel_load: usage.fuel_load - told.fuel_load,
+                fuel_run: usage.fuel_run.saturating_sub(told.fuel_run),
+                cpu_us: usage.cpu_us - told.cpu_us,
+                wall_us: usage.wall_us - told.wall_us,
+                memory_denied: usage.memory_denied - told.memory_denied,
+                subrequests: usage.subrequests - told.subrequests,
+                bytes_in: 0,
+                bytes_out: 0,
+                ..usage
             },
             logs: std::mem::take(&mut self.logs),
-            log_bytes_dropped: self.log_bytes_dropped,
+            log_bytes_dropped: std::mem::take(&mut self.log_bytes_dropped),
+        })
+    }
+
+    fn usage(&self, bytes_out: u64, now: Duration, memory: Memory) -> Usage {
+        Usage {
+            fuel_load: self.fuel_load,
+            fuel_run: self.fuel_run,
+            cpu_us: (self.cpu_load + self.cpu_run).as_micros() as u64,
+            wall_us: now.saturating_sub(self.arrived).as_micros() as u64,
+            memory_peak_bytes: memory.bytes,
+            memory_denied: memory.denied,
+            subrequests: count(self.subrequests),
+            bytes_in: self.bytes_in,
+            bytes_out,
+            isolate_reused: self.reused,
         }
     }
 }

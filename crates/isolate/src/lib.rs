@@ -32,8 +32,8 @@ pub use crate::{
     image::{CPU_BASELINE, Guest, Image, ImageError, QUICKJS_VERSION, WASMTIME_VERSION},
     machine::Machine,
     message::{
-        Answer, Bytes, Call, CallAccess, Event, External, Form, Kind, Log, LogLevel, Message,
-        Outcome, OutwardCall, Report, Thrown, Usage, Verdict, VerdictKind, WorkerSpec,
+        Aftermath, Answer, Bytes, Call, CallAccess, Event, External, Form, Kind, Log, LogLevel,
+        Message, Outcome, OutwardCall, Report, Thrown, Usage, Verdict, VerdictKind, WorkerSpec,
     },
     sandbox::{Sandbox, SandboxConfig, SandboxError},
     scheduler::{Health, Scheduler, Stats, Stepper, StepperConfig, Threads, ThreadsConfig},

@@ -148,8 +148,22 @@ pub enum Event {
         invocation: u64,
         /// How it ended and what it cost.
         report: Box<Report>,
+        /// Whether it runs on. [`Event::Lingered`] tells when that is over.
+        held: bool,
         /// False for the invocation that ended the isolate; `Ended` follows, and nothing in between. The others that were
         /// lost with it have been reported before, with true: their own fate says nothing about the isolate.
+        isolate_reusable: bool,
+    },
+    /// What an invocation did after its report: once for one that was held, when that is over, and for others where they
+    /// did anything.
+    Lingered {
+        /// The isolate.
+        isolate: u64,
+        /// The invocation.
+        invocation: u64,
+        /// What it did.
+        aftermath: Box<Aftermath>,
+        /// As in [`Event::Finished`].
         isolate_reusable: bool,
     },
     /// An isolate calls something outside. It is answered with [`Message::Settle`].
@@ -214,6 +228,19 @@ pub struct Report {
     /// How it ended.
     pub outcome: Outcome,
     /// What it cost.
+    pub usage: Usage,
+    /// Its console output, in order.
+    pub logs: Vec<Log>,
+    /// Bytes of console output beyond the limit.
+    pub log_bytes_dropped: u64,
+}
+
+/// What an invocation did after its report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aftermath {
+    /// What stopped it, if anything did.
+    pub verdict: Option<Verdict>,
+    /// What it cost on top of what was reported.
     pub usage: Usage,
     /// Its console output, in order.
     pub logs: Vec<Log>,

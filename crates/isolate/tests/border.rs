@@ -357,6 +357,10 @@ impl History<'_> {
         self.call_honest();
         let stats = self.lab.stats();
         assert_eq!((stats.calls, stats.alarms, stats.running), (0, 0, 0));
+        for (isolate, invocation, _) in &self.calls {
+            let told = self.told_to_end.contains(isolate) || !self.lab.is_held(*invocation);
+            assert!(told, "what {invocation} did after its report is not told");
+        }
         for isolate in self.isolates.iter().chain(&self.honest) {
             self.lab.end(*isolate);
         }

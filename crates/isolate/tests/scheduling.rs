@@ -917,6 +917,7 @@ impl Events {
                 invocation,
                 report,
                 isolate_reusable,
+                ..
             } => {
                 if isolate_reusable && seen.ended.contains(&isolate) {
                     seen.wrong.push(format!("{invocation} after the end"));
@@ -925,6 +926,7 @@ impl Events {
                     seen.wrong.push(format!("{invocation} was reported twice"));
                 }
             }
+            Event::Lingered { .. } => {}
             Event::Called { .. } | Event::CallDropped { .. } | Event::Released { .. } => {
                 seen.wrong.push(format!("nobody calls out here: {event:?}"));
             }

@@ -16,12 +16,12 @@ pub use self::inventory::{LabelInfo, MetricInfo};
 
 use self::{
     labels::{
-        CONNECTION_REFUSALS, DIRECTIONS, END_CAUSE_COUNT, OUTCOME_COUNT, OUTCOME_REFUSED, PHASES,
-        REFUSALS, RESULTS, end_causes, outcome_index, outcomes,
+        CONNECTION_REFUSALS, DIRECTIONS, END_CAUSE_COUNT, LINGERED, OUTCOME_COUNT, OUTCOME_REFUSED,
+        PHASES, REFUSALS, RESULTS, end_causes, outcome_index, outcomes,
     },
     register::{Labelled, Register},
 };
-use coracle_isolate::{Health, Report, Stats};
+use coracle_isolate::{Aftermath, Health, Report, Stats};
 use prometheus::{Histogram, IntCounter, IntGauge, Registry, TextEncoder};
 use std::sync::{
     Arc,
@@ -52,6 +52,7 @@ pub struct Metrics {
     invocation_duration: Histogram,
     invocation_cpu: Histogram,
     fuel: Labelled<2>,
+    lingered: Labelled<2>,
     isolates_live: IntGauge,
     isolates_max: IntGauge,
     isolates_running: IntGauge,
@@ -116,6 +117,14 @@ impl Metrics {
                  (run).",
                 "phase",
                 PHASES,
+            ),
+            lingered: new.labelled(
+                "invocations_lingered_total",
+                "Invocations that ran on after their answer, because of waitUntil, streams or \
+                 others in the isolate, by how that ended: by itself (ok) or with a verdict. What it cost is \
+                 in the other counters.",
+                "result",
+                LINGERED,
             ),
             isolates_live: new.gauge("isolates_live", "Isolates that exist."),
             isolates_max: new.gauge("isolates_max", "Isolates that may exist at once."),
@@ -227,6 +236,20 @@ impl Metrics {
         let log_bytes: usize = report.logs.iter().map(|log| log.message.len()).sum();
         add(&self.log_bytes, log_bytes as u64);
         add(&self.log_bytes_dropped, report.log_bytes_dropped);
+    }
+
+    /// An invocation has run on after its answer.
+    pub fn lingered(&self, aftermath: &Aftermath) {
+        let Aftermath { verdict, usage, .. } = aftermath;
+        self.lingered.at(usize::from(verdict.is_some())).inc();
+        let [load, run] = self.fuel.all();
+        add(load, usage.fuel_load);
+        add(run, usage.fuel_run);
+        add(&self.guest_memory_denied, usage.memory_denied.into());
+        add(&self.subrequests, usage.subrequests.into());
+        let log_bytes: usize = aftermath.logs.iter().map(|log| log.message.len()).sum();
+        add(&self.log_bytes, log_bytes as u64);
+        add(&self.log_bytes_dropped, aftermath.log_bytes_dropped);
     }
 
     /// A call was refused before it reached an isolate. A reason that is not on the list counts as `other`.

@@ -143,7 +143,12 @@ struct Pending {
 /// Who waits for the answer of a call to a worker.
 enum Waiting {
     Caller(oneshot::Sender<CallAnswer>),
-    Operation { isolate: u64, operation: u64 },
+    Operation {
+        isolate: u64,
+        operation: u64,
+    },
+    /// Nobody: it has been answered, and its isolate holds it open. Until that is over it counts as a call under way.
+    Nobody,
 }
 
 impl State {
@@ -154,6 +159,21 @@ impl State {
         }
         self.forget_worker_if_done(pending.worker);
         Some(pending)
+    }
+
+    /// Takes a call that has an answer and goes on: what is left of it keeps its worker and its place in the isolate.
+    fn hold_call(&mut self, call: CallId) -> Option<Pending> {
+        let pending = self.calls.get_mut(&call)?;
+        let held = Pending {
+            worker: pending.worker,
+            call: None,
+            args: Vec::new(),
+            props: Arc::default(),
+            isolate: pending.isolate,
+            answer_to: Waiting::Nobody,
+            callee: pending.callee.clone(),
+        };
+        Some(std::mem::replace(pending, held))
     }
 
     fn discard(&mut self, garbage: impl Any + Send) {
@@ -405,6 +425,10 @@ impl Service {
 
     /// Nobody waits for a call any more.
     fn give_up(&self, state: &mut State, call: CallId) {
+        let pending = state.calls.get(&call);
+        if pending.is_some_and(|pending| matches!(pending.answer_to, Waiting::Nobody)) {
+            return;
+        }
         state
             .core
             .on_event(Event::CallDropped { call }, &mut state.effects);

@@ -91,10 +91,7 @@ impl Actor {
                 self.end(Some((invocation, outcome)), around, effects)
             }
             // It had its result before; what it left has had its time.
-            Some(_) => {
-                self.let_go(invocation, effects);
-                Life::GoesOn
-            }
+            Some(_) => self.time_of_reported_is_up(invocation, around, effects),
             None => {
                 if let Some(books) = self.take_waiting(invocation) {
                     let outcome = Outcome::Verdict(books.verdict_on_wall(now));
@@ -139,11 +136,11 @@ impl Actor {
         }
     }
 
-    /// Whether an invocation other than this one is to be answered by the isolate.
+    /// Whether an invocation other than this one is to be answered by the isolate, or held open in it.
     pub(super) fn has_others(&self, invocation: u64) -> bool {
         self.invocations
             .iter()
-            .any(|(id, books)| *id != invocation && !books.reported)
+            .any(|(id, books)| *id != invocation && books.is_open())
             || self
                 .waiting_calls()
                 .iter()

@@ -13,7 +13,7 @@ impl Actor {
     /// With nothing left that could settle a call, it is over; the isolate serves on.
     pub(super) fn end_hung(&mut self, around: &Surroundings<'_>, effects: &mut Effects) {
         // A call of something that was given out may settle what is waited for.
-        if !self.operations.is_empty() || !self.exports.is_empty() {
+        if self.operations.len() > self.holds || !self.exports.is_empty() {
             return;
         }
         let hung: Vec<u64> = self.invocations.keys().copied().collect();
@@ -23,6 +23,7 @@ impl Actor {
                 self.report(invocation, outcome, around, effects);
             }
         }
+        self.end_held(around, effects);
     }
 
     /// Reports an invocation. Its books are closed, unless something of it may still be wanted.
@@ -42,21 +43,27 @@ impl Actor {
             return;
         };
         let report = books.report(outcome, now, memory);
+        let held = books.held;
         self.served = true;
-        self.send(invocation, report, true, effects);
-        if self.has_unreported() {
-            self.linger(invocation, effects);
+        self.send(invocation, report, held, true, effects);
+        if self.has_open() {
+            self.linger(invocation, around, effects);
         } else {
-            let all: Vec<u64> = self.invocations.keys().copied().collect();
-            for reported in all {
-                self.let_go(reported, effects);
-            }
+            self.let_all_go(around, effects);
         }
     }
 
-    /// What an invocation's entries have started may be what others wait for: it stays for the rest of the invocation's
-    /// wall time. Where there is nothing of the kind, the invocation is let go.
-    fn linger(&mut self, invocation: u64, effects: &mut Effects) {
+    /// No invocation is open any more: nothing of any is wanted.
+    pub(super) fn let_all_go(&mut self, around: &Surroundings<'_>, effects: &mut Effects) {
+        let all: Vec<u64> = self.invocations.keys().copied().collect();
+        for reported in all {
+            self.let_go(reported, around, effects);
+        }
+    }
+
+    /// What an invocation's entries have started may be what others wait for, or what it is held for: it stays for the rest
+    /// of the invocation's wall time. Where there is nothing of the kind, the invocation is let go.
+    fn linger(&mut self, invocation: u64, around: &Surroundings<'_>, effects: &mut Effects) {
         match self.invocations.get(&invocation) {
             Some(books) if !books.operations.is_empty() => {
                 effects.alarms.push(AlarmChange::Set(Alarm {
@@ -64,25 +71,30 @@ impl Actor {
                     mail: Mail::WallTime { invocation },
                 }));
             }
-            _ => self.let_go(invocation, effects),
+            _ => self.let_go(invocation, around, effects),
         }
     }
 
     /// Drops what is left of an invocation that has been reported; its books stay while an entry of its own is under
     /// way, to pay for it.
-    pub(super) fn let_go(&mut self, invocation: u64, effects: &mut Effects) {
+    pub(super) fn let_go(
+        &mut self,
+        invocation: u64,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) {
         self.forget_operations(invocation, effects);
         let of = AlarmOf::WallTime(invocation);
         effects.alarms.push(AlarmChange::Clear(of));
         let is_running = matches!(&self.guest, Guest::Running(run) if run.invocation == invocation);
-        if !is_running {
-            self.invocations.remove(&invocation);
+        if !is_running && let Some(mut books) = self.invocations.remove(&invocation) {
+            self.tell_aftermath(invocation, &mut books, true, around, effects);
         }
     }
 
-    /// Whether an invocation in the isolate waits for its result.
-    pub(super) fn has_unreported(&self) -> bool {
-        self.invocations.values().any(|books| !books.reported)
+    /// Whether an invocation in the isolate waits for its result, or is held open after it.
+    pub(super) fn has_open(&self) -> bool {
+        self.invocations.values().any(|books| books.is_open())
     }
 
     /// Reports an invocation that never got as far as having books in the isolate.
@@ -95,7 +107,7 @@ impl Actor {
         effects: &mut Effects,
     ) {
         let report = books.report(outcome, around.clock.monotonic(), self.memory());
-        self.send(invocation, report, true, effects);
+        self.send(invocation, report, false, true, effects);
     }
 
     /// Reports a call that is still in the mailbox.
@@ -112,14 +124,22 @@ impl Actor {
     }
 
     /// After an entry of an invocation that may have been reported.
-    pub(super) fn settle_leftovers(&mut self, invocation: u64, effects: &mut Effects) {
+    pub(super) fn settle_leftovers(
+        &mut self,
+        invocation: u64,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) {
+        if !self.unheld.is_empty() {
+            self.close_unheld(around, effects);
+        }
         let Some(books) = self.invocations.get(&invocation) else {
             return;
         };
-        match (books.reported, self.has_unreported()) {
-            (false, _) => {}
-            (true, true) => self.linger(invocation, effects),
-            (true, false) => self.let_go(invocation, effects),
+        match (books.is_open(), self.has_open()) {
+            (true, _) => {}
+            (false, true) => self.linger(invocation, around, effects),
+            (false, false) => self.let_go(invocation, around, effects),
         }
     }
 
@@ -136,16 +156,18 @@ impl Actor {
         let culprit_id = culprit.as_ref().map(|(id, _)| *id);
         let mut culprit_books = None;
         for (invocation, mut books) in std::mem::take(&mut self.invocations) {
-            if books.reported {
-                continue;
-            }
             if Some(invocation) == culprit_id {
                 culprit_books = Some(books);
                 continue;
             }
-            let outcome = Outcome::Verdict(books.verdict_plain(VerdictKind::IsolateLost));
-            let report = books.report(outcome, now, memory);
-            self.send(invocation, report, true, effects);
+            let lost = books.verdict_plain(VerdictKind::IsolateLost);
+            if books.reported {
+                books.stopped = Some(lost);
+                self.tell_aftermath(invocation, &mut books, true, around, effects);
+                continue;
+            }
+            let report = books.report(Outcome::Verdict(lost), now, memory);
+            self.send(invocation, report, false, true, effects);
         }
         for waiting in self.waiting_calls() {
             // The culprit itself waits in the mailbox while the modules are evaluated for it.
@@ -154,9 +176,19 @@ impl Actor {
                 self.answer_waiting(waiting, Outcome::Verdict(verdict), around, effects);
             }
         }
-        if let (Some(mut books), Some((invocation, outcome))) = (culprit_books, culprit) {
-            let report = books.report(outcome, now, memory);
-            self.send(invocation, report, false, effects);
+        match (culprit_books, culprit) {
+            (Some(mut books), Some((invocation, outcome))) if books.reported => {
+                if let Outcome::Verdict(verdict) = outcome {
+                    books.stopped = Some(verdict);
+                }
+                self.tell_aftermath(invocation, &mut books, false, around, effects);
+            }
+            (Some(mut books), Some((invocation, outcome))) => {
+                books.holds = 0;
+                let report = books.report(outcome, now, memory);
+                self.send(invocation, report, false, false, effects);
+            }
+            _ => {}
         }
         Life::Ended
     }
@@ -192,14 +224,24 @@ impl Actor {
         self.guest = Guest::Unborn;
         self.operations.clear();
         self.waiting = Waiting::default();
+        self.holds = 0;
+        self.unheld.clear();
         self.exports.clear();
     }
 
-    fn send(&self, invocation: u64, report: Report, isolate_reusable: bool, effects: &mut Effects) {
+    fn send(
+        &self,
+        invocation: u64,
+        report: Report,
+        held: bool,
+        isolate_reusable: bool,
+        effects: &mut Effects,
+    ) {
         effects.events.push(Event::Finished {
             isolate: self.isolate,
             invocation,
             report: Box::new(report),
+            held,
             isolate_reusable,
         });
     }

@@ -2,7 +2,7 @@
 
 use super::{Actor, Effects, EntryKind, Guest, Life, NOBODY, Paying, Run, Surroundings};
 use crate::{
-    border::{self, Allowance, Started},
+    border::{self, Abort, Allowance, Started},
     fuel,
     instance::{Done, Entry, Running, Terms},
     message::{Event, External, Outcome, Verdict, VerdictKind},
@@ -117,6 +117,9 @@ impl Actor {
             return Life::Ended;
         }
         if let Err(error) = done.outcome {
+            if let Some(Abort(thrown)) = error.downcast_ref() {
+                return self.abort(invocation, thrown, around, effects);
+            }
             let outcome = self.outcome_of_failure(&error, kind, invocation);
             return self.end(Some((invocation, outcome)), around, effects);
         }
@@ -126,7 +129,7 @@ impl Actor {
         if self.end_if_cpu_is_used_up(invocation, around, effects) == Life::Ended {
             return Life::Ended;
         }
-        self.settle_leftovers(invocation, effects);
+        self.settle_leftovers(invocation, around, effects);
         Life::GoesOn
     }
 
@@ -169,15 +172,14 @@ impl Actor {
         }
     }
 
-    /// Whose console an entry writes to: that of the invocation that pays, or once that has been reported, of one that
-    /// has not.
+    /// Whose console an entry writes to: that of the invocation that pays, or once that is over, of one that is not.
     fn console_of(&self, invocation: u64) -> u64 {
         let payer = self.invocations.get(&invocation);
-        if payer.is_none_or(|books| !books.reported) {
+        if payer.is_none_or(|books| books.is_open()) {
             return invocation;
         }
         let mut all = self.invocations.iter();
-        let open = all.find(|(_, books)| !books.reported);
+        let open = all.find(|(_, books)| books.is_open());
         open.map_or(invocation, |(other, _)| *other)
     }
 
@@ -198,8 +200,10 @@ impl Actor {
         self.take_logs(invocation);
         let mut outbox = border::lock(&self.outbox);
         for started in std::mem::take(&mut outbox.started) {
-            if let Started::Timer { .. } = started {
-                outbox.timer_done();
+            match started {
+                Started::Timer { .. } => outbox.timer_done(),
+                Started::Hold { .. } => outbox.hold_done(),
+                Started::Call { .. } => {}
             }
         }
         outbox.cancelled.clear();
@@ -220,7 +224,7 @@ impl Actor {
         if let Some(said) = &said
             && said.kind == abi::finish::UNDEFINED
         {
-            self.settle_leftovers(invocation, effects);
+            self.settle_leftovers(invocation, around, effects);
             return Life::GoesOn;
         }
         let outcome = self.outcome_of_load(said, invocation);

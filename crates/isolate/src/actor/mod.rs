@@ -3,11 +3,12 @@
 //! An actor is plain data between slices and may be run by any thread, one at a time. It decides nothing about other
 //! isolates and knows no thread, queue or socket; time comes from a [`Clock`], what it wants done leaves in [`Effects`].
 //! This file has its life: mail in, turns. `calls` begins and cancels invocations, `entries` runs them, `operations`
-//! keeps what they wait for, `outcome` says what the guest's words and failures mean, `ending` reports.
+//! keeps what they wait for, `holds` what keeps them open after their answer, `outcome` says what the guest's words and failures mean, `ending` reports.
 
 mod calls;
 mod ending;
 mod entries;
+mod holds;
 mod operations;
 mod outcome;
 
@@ -155,6 +156,10 @@ pub(crate) struct Actor {
     invocations: BTreeMap<u64, Box<Invocation>>,
     operations: HashMap<u64, Operation>,
     waiting: Waiting,
+    /// How many of them only hold an invocation open.
+    holds: usize,
+    /// Invocations that a hold has been taken from since the last entry.
+    unheld: Vec<u64>,
     /// What the guest has given out and nobody has let go of, by its ids.
     exports: BTreeSet<u64>,
     /// Operations that the guest still waits for and that will not be settled; it is told with the next call.
@@ -209,6 +214,8 @@ impl Actor {
             invocations: BTreeMap::new(),
             operations: HashMap::new(),
             waiting: Waiting::default(),
+            holds: 0,
+            unheld: Vec::new(),
             exports: BTreeSet::new(),
             forgotten: Vec::new(),
             served: false,

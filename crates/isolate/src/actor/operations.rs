@@ -14,15 +14,17 @@ use std::time::Duration;
 
 /// A host operation that the guest waits for.
 pub(super) struct Operation {
-    invocation: u64,
-    kind: Kind,
+    pub(super) invocation: u64,
+    pub(super) kind: Kind,
     /// Of its arguments, as long as it may leave or has left.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Timer,
+    /// Keeps an invocation open; nothing settles it.
+    Hold,
     /// A subrequest that waits until fewer are in flight.
     Held,
     /// A call that is told at once that it can't be made.
@@ -63,7 +65,14 @@ impl Actor {
         around: &Surroundings<'_>,
         effects: &mut Effects,
     ) {
-        let wanted = self.has_unreported();
+        if let Started::Hold {
+            operation,
+            invocation: named,
+        } = start
+        {
+            return self.hold(operation, named, invocation);
+        }
+        let wanted = self.has_open();
         let Some(books) = self.invocations.get_mut(&invocation).filter(|_| wanted) else {
             // Nobody is there to wait for it.
             if let Started::Timer { .. } = start {
@@ -91,6 +100,7 @@ impl Actor {
                     },
                 }));
             }
+            Started::Hold { .. } => {}
             Started::Call { operation, call } => {
                 books.operations.insert(operation);
                 books.subrequests += u64::from(!call.is_stream);
@@ -295,6 +305,7 @@ impl Actor {
         self.waiting.bytes -= bytes;
         match kind {
             Kind::Timer => border::lock(&self.outbox).timer_done(),
+            Kind::Hold => self.hold_is_over(invocation),
             Kind::Stream => self.waiting.stream_calls -= 1,
             Kind::Held | Kind::Refused | Kind::OutboundRefused | Kind::Subrequest => {}
         }

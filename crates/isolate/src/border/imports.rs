@@ -3,7 +3,7 @@
 //! Each checks what it was given, takes its price, and puts what was asked into the outbox. None runs for long, waits,
 //! or calls anything outside of the border.
 
-use super::{Allowance, State, Stop, meter::Charge, outbox::Finished, outbox::Started};
+use super::{Abort, Allowance, State, Stop, meter::Charge, outbox::Finished, outbox::Started};
 use crate::{
     fuel::Tariff,
     message::{Bytes, CallAccess, Log, LogLevel, OutwardCall, VerdictKind},
@@ -194,6 +194,14 @@ fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -
             caller.data().outbox().released.push(import);
             Ok(0)
         }
+        operation::HOLD => {
+            let invocation = u64::from_le_bytes(number(caller, pointer, length)?);
+            start_hold(caller, invocation)
+        }
+        operation::ABORT if length <= THROWN_BYTES_MAX => {
+            let thrown = minicbor::decode(read(caller, pointer, length)?)?;
+            Err(Abort(Box::new(thrown)).into())
+        }
         unknown => Err(wasmtime::Error::msg(format!(
             "the guest asked for operation {unknown}, which does not exist"
         ))),
@@ -230,6 +238,20 @@ fn start_call(caller: &Caller<'_, State>, operation: u64, call: OutwardCall) -> 
     let call = Box::new(call);
     let started = Started::Call { operation, call };
     caller.data().outbox().started.push(started);
+    Ok(operation)
+}
+
+fn start_hold(caller: &mut Caller<'_, State>, invocation: u64) -> Result<u64> {
+    let state = caller.data_mut();
+    if !state.outbox().hold_started() {
+        return Err(wasmtime::Error::msg("the guest holds too many invocations"));
+    }
+    let operation = state.next_operation();
+    let started = Started::Hold {
+        operation,
+        invocation,
+    };
+    state.outbox().started.push(started);
     Ok(operation)
 }
 

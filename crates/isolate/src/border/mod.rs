@@ -12,7 +12,7 @@ pub(crate) use outbox::{Finished, Outbox, Started, lock};
 
 use crate::{
     fuel,
-    message::VerdictKind,
+    message::{Thrown, VerdictKind},
     pool_memory::PoolMemory,
     sandbox::{MEMORY_BYTES_CEILING, TABLE_ELEMENTS_MAX},
 };
@@ -37,6 +37,18 @@ impl std::fmt::Display for Stop {
 }
 
 impl std::error::Error for Stop {}
+
+/// The guest ends its isolate with this; found in the error that the entry returns.
+#[derive(Debug)]
+pub(crate) struct Abort(pub(crate) Box<Thrown>);
+
+impl std::fmt::Display for Abort {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("aborted by the guest")
+    }
+}
+
+impl std::error::Error for Abort {}
 
 /// What an entry may do.
 #[derive(Clone, Copy, Default)]

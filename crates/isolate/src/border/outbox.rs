@@ -1,7 +1,7 @@
 //! What a guest asked for in a slice, for its actor to act on.
 
 use crate::message::{Log, OutwardCall};
-use coracle_abi::TIMERS_MAX;
+use coracle_abi::{HOLDS_MAX, TIMERS_MAX};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Shared by the actor and the store, because the actor can't reach the store while an entry is suspended.
@@ -20,6 +20,7 @@ pub(crate) struct Outbox {
     pub(crate) memory_denied: u32,
     pub(crate) memory_bytes: u64,
     timers: usize,
+    holds: usize,
 }
 
 impl Outbox {
@@ -33,6 +34,18 @@ impl Outbox {
     /// A timer is not pending any more, for whatever reason.
     pub(crate) fn timer_done(&mut self) {
         self.timers = self.timers.saturating_sub(1);
+    }
+
+    /// Counts one more hold; false, and not counted, where there are as many as may be.
+    pub(super) fn hold_started(&mut self) -> bool {
+        let room = self.holds < HOLDS_MAX;
+        self.holds += usize::from(room);
+        room
+    }
+
+    /// A hold is over, for whatever reason.
+    pub(crate) fn hold_done(&mut self) {
+        self.holds = self.holds.saturating_sub(1);
     }
 }
 
@@ -56,6 +69,11 @@ pub(crate) enum Started {
     Call {
         operation: u64,
         call: Box<OutwardCall>,
+    },
+    /// Of an invocation of the guest's choice.
+    Hold {
+        operation: u64,
+        invocation: u64,
     },
 }
 

@@ -190,7 +190,10 @@ impl Executor {
         let mut queues = self.lock();
         events.retain(|event| match event {
             Event::Finished { invocation, .. } => queues.close(isolate, *invocation),
-            Event::Called { .. } | Event::CallDropped { .. } | Event::Released { .. } => true,
+            Event::Lingered { .. }
+            | Event::Called { .. }
+            | Event::CallDropped { .. }
+            | Event::Released { .. } => true,
             Event::Ended { .. } => false,
         });
         drop(queues);
@@ -231,6 +234,7 @@ fn finished(isolate: u64, invocation: u64, verdict: Verdict) -> Event {
         isolate,
         invocation,
         report: Box::new(report),
+        held: false,
         isolate_reusable: false,
     }
 }

@@ -473,6 +473,9 @@ impl Generator {
                 coracle_abi::operation::STREAM,
                 coracle_abi::operation::CALL,
                 coracle_abi::operation::RELEASE,
+                coracle_abi::operation::HOLD,
+                coracle_abi::operation::HOLD,
+                coracle_abi::operation::ABORT,
             ]);
             sink.i32_const(NUMBERS_AT as i32);
             if kind == coracle_abi::operation::CANCEL {

@@ -6,14 +6,14 @@
 
 use super::support::{IMAGE, worker_with};
 use coracle_isolate::{
-    Bytes, Call, CallAccess, Clock, Event, Form, Machine, Message, Outcome, Report, Sandbox,
-    SandboxConfig, Scheduler, Stats, Stepper, StepperConfig, Verdict, WorkerSpec,
+    Aftermath, Bytes, Call, CallAccess, Clock, Event, Form, Machine, Message, Outcome, Report,
+    Sandbox, SandboxConfig, Scheduler, Stats, Stepper, StepperConfig, Verdict, WorkerSpec,
 };
 use coracle_loader::Limits;
 use coracle_value::Value;
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, LazyLock, Mutex, mpsc},
     time::Duration,
 };
@@ -91,6 +91,10 @@ pub struct Seen {
     /// Of these, whether the isolate serves on.
     pub reusable: BTreeMap<u64, bool>,
     pub ended: Vec<u64>,
+    /// Invocations that have been reported and run on.
+    pub held: BTreeSet<u64>,
+    /// What they did then.
+    pub aftermaths: BTreeMap<u64, Vec<Aftermath>>,
     /// Everything in order: an invocation, or `None` with the isolate that ended.
     pub order: Vec<(u64, Option<u64>)>,
 }
@@ -210,14 +214,29 @@ impl Lab {
                     isolate,
                     invocation,
                     report,
+                    held,
                     isolate_reusable,
                 } => {
+                    if held {
+                        seen.held.insert(invocation);
+                    }
                     assert!(!seen.ended.contains(&isolate) || !isolate_reusable);
                     seen.order.push((isolate, Some(invocation)));
                     seen.reusable.insert(invocation, isolate_reusable);
                     let reports = seen.reports.entry(invocation).or_default();
                     reports.push(*report);
                     assert_eq!(reports.len(), 1, "two reports of {invocation}: {reports:?}");
+                }
+                Event::Lingered {
+                    invocation,
+                    aftermath,
+                    ..
+                } => {
+                    seen.held.remove(&invocation);
+                    seen.aftermaths
+                        .entry(invocation)
+                        .or_default()
+                        .push(*aftermath);
                 }
                 // Whoever tests these looks at what comes of them outside.
                 Event::Called { .. } | Event::CallDropped { .. } | Event::Released { .. } => {}
@@ -232,6 +251,19 @@ impl Lab {
 
     pub fn has_report(&self, invocation: u64) -> bool {
         self.seen.borrow().reports.contains_key(&invocation)
+    }
+
+    /// What an invocation did after its report, letting time pass as it must.
+    pub fn aftermath(&self, invocation: u64) -> Aftermath {
+        while !self.seen.borrow().aftermaths.contains_key(&invocation) {
+            let more = self.step() || self.run_to_alarm();
+            assert!(more, "nothing will be told of {invocation} any more");
+        }
+        self.seen.borrow().aftermaths[&invocation][0].clone()
+    }
+
+    pub fn is_held(&self, invocation: u64) -> bool {
+        self.seen.borrow().held.contains(&invocation)
     }
 
     pub fn has_ended(&self, isolate: u64) -> bool {

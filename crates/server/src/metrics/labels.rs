@@ -10,6 +10,7 @@ use coracle_loader::EndCause;
 pub(super) const OTHER: &str = "other";
 
 pub(super) const RESULTS: [&str; 2] = ["ok", "refused"];
+pub(super) const LINGERED: [&str; 2] = ["ok", "verdict"];
 pub(super) const PHASES: [&str; 2] = ["load", "run"];
 pub(super) const DIRECTIONS: [&str; 2] = ["in", "out"];
 

@@ -1,6 +1,6 @@
 //! Doing what the core decides.
 
-use super::{Service, State, lost, refusal_name};
+use super::{Service, State, Waiting, lost, refusal_name};
 use crate::{outcome::Answered, tables::Table};
 use coracle_isolate::{Bytes, Message};
 use coracle_loader::Effect;
@@ -67,11 +67,15 @@ impl Service {
                 }
             }
             Effect::LoseCall { call, cause } => {
-                if let Some(pending) = state.take_call(call) {
-                    let report = lost(cause, pending.call.is_none());
-                    self.metrics.invocation(&report);
-                    self.answer(state, pending, Ok(Answered::of(report)));
+                let Some(pending) = state.take_call(call) else {
+                    return;
+                };
+                if let Waiting::Nobody = pending.answer_to {
+                    return state.discard(pending.callee);
                 }
+                let report = lost(cause, pending.call.is_none());
+                self.metrics.invocation(&report);
+                self.answer(state, pending, Ok(Answered::of(report)));
             }
             Effect::EndIsolate { isolate, cause } => {
                 self.metrics.isolate_ended(cause.as_str());

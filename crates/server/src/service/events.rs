@@ -39,6 +39,7 @@ impl Service {
                 isolate,
                 invocation,
                 mut report,
+                held,
                 isolate_reusable,
             } => {
                 let call = CallId(invocation);
@@ -47,7 +48,11 @@ impl Service {
                     _ => Vec::new(),
                 };
                 let externals = adopt(state, isolate, externals);
-                if let Some(pending) = state.take_call(call) {
+                let taken = match held {
+                    true => state.hold_call(call),
+                    false => state.take_call(call),
+                };
+                if let Some(pending) = taken {
                     self.metrics.invocation(&report);
                     if let Some(loaded) = state.workers.get_mut(&pending.worker) {
                         loaded.last_cpu_us = Some(report.usage.cpu_us);
@@ -56,13 +61,30 @@ impl Service {
                 } else {
                     state.discard(externals);
                 }
-                state.core.on_event(
-                    Event::CallFinished {
+                if !held {
+                    let finished = Event::CallFinished {
                         call,
                         isolate_reusable,
-                    },
-                    &mut state.effects,
-                );
+                    };
+                    state.core.on_event(finished, &mut state.effects);
+                }
+            }
+            IsolateEvent::Lingered {
+                invocation,
+                aftermath,
+                isolate_reusable,
+                ..
+            } => {
+                self.metrics.lingered(&aftermath);
+                let call = CallId(invocation);
+                if let Some(pending) = state.take_call(call) {
+                    state.discard(pending.callee);
+                    let finished = Event::CallFinished {
+                        call,
+                        isolate_reusable,
+                    };
+                    state.core.on_event(finished, &mut state.effects);
+                }
             }
             IsolateEvent::Called {
                 isolate,

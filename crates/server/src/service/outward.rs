@@ -108,6 +108,7 @@ impl Service {
             Waiting::Operation { isolate, operation } => {
                 self.settle(state, isolate, operation, answer);
             }
+            Waiting::Nobody => state.discard(answer),
         }
     }
 
