@@ -45,18 +45,26 @@ const {
 
 const FunctionPrototypeToString = uncurry(Function.prototype.toString);
 
+const ArrayConstructor = Array;
 const ArrayIsArray = Array.isArray;
 const ArrayPrototypeJoin = uncurry(Array.prototype.join); // of strings only
 
 const StringConstructor = String;
+const StringPrototypeCharCodeAt = uncurry(String.prototype.charCodeAt);
+const StringPrototypeEndsWith = uncurry(String.prototype.endsWith);
 const StringPrototypeIndexOf = uncurry(String.prototype.indexOf);
+const StringPrototypeLastIndexOf = uncurry(String.prototype.lastIndexOf);
 const StringPrototypePadEnd = uncurry(String.prototype.padEnd);
 const StringPrototypePadStart = uncurry(String.prototype.padStart);
 const StringPrototypeRepeat = uncurry(String.prototype.repeat);
 const StringPrototypeSlice = uncurry(String.prototype.slice);
 const StringPrototypeStartsWith = uncurry(String.prototype.startsWith);
+const StringPrototypeToLowerCase = uncurry(String.prototype.toLowerCase);
+const StringPrototypeToUpperCase = uncurry(String.prototype.toUpperCase);
+const StringPrototypeToWellFormed = uncurry(String.prototype.toWellFormed);
 const StringPrototypeValueOf = uncurry(String.prototype.valueOf);
 
+const NumberMaxSafeInteger = Number.MAX_SAFE_INTEGER;
 const NumberParseFloat = Number.parseFloat;
 const NumberParseInt = Number.parseInt;
 const NumberPrototypeToString = uncurry(Number.prototype.toString);
@@ -66,11 +74,16 @@ const BigIntPrototypeToString = uncurry(BigInt.prototype.toString);
 const BigIntPrototypeValueOf = uncurry(BigInt.prototype.valueOf);
 const BooleanPrototypeValueOf = uncurry(Boolean.prototype.valueOf);
 
-const SymbolToStringTag = Symbol.toStringTag;
+const {
+  asyncIterator: SymbolAsyncIterator,
+  iterator: SymbolIterator,
+  species: SymbolSpecies,
+  toStringTag: SymbolToStringTag,
+} = Symbol;
 const SymbolPrototypeToString = uncurry(Symbol.prototype.toString);
 const SymbolPrototypeValueOf = uncurry(Symbol.prototype.valueOf);
 
-const { floor: MathFloor, max: MathMax, min: MathMin } = Math;
+const { floor: MathFloor, max: MathMax, min: MathMin, trunc: MathTrunc } = Math;
 
 const JSONStringify = JSON.stringify;
 
@@ -95,6 +108,7 @@ const MapIteratorPrototypeNext = uncurry(new Map().entries().next);
 
 const SetConstructor = Set;
 const SetPrototypeAdd = uncurry(Set.prototype.add);
+const SetPrototypeDelete = uncurry(Set.prototype.delete);
 const SetPrototypeForEach = uncurry(Set.prototype.forEach);
 const SetPrototypeGetSize = uncurryGetter(Set.prototype, "size");
 const SetPrototypeValues = uncurry(Set.prototype.values);
@@ -116,11 +130,15 @@ const RegExpPrototypeGetSticky = uncurryGetter(RegExp.prototype, "sticky");
 const RegExpPrototypeGetUnicode = uncurryGetter(RegExp.prototype, "unicode");
 const RegExpPrototypeGetUnicodeSets = uncurryGetter(RegExp.prototype, "unicodeSets");
 
+const IteratorPrototype = ReflectGetPrototypeOf(ReflectGetPrototypeOf([].values()));
+const AsyncIteratorPrototype = ReflectGetPrototypeOf(ReflectGetPrototypeOf((async function* () {}).prototype));
+
 const ErrorConstructor = Error;
 const ErrorPrototype = Error.prototype;
 const EvalErrorConstructor = EvalError;
 const RangeErrorConstructor = RangeError;
 const TypeErrorConstructor = TypeError;
+const DOMExceptionConstructor = DOMException;
 // An accessor in QuickJS-ng; V8 gives each error a property of its own instead.
 const ErrorPrototypeGetStack = ObjectHasOwn(Error.prototype, "stack")
   ? uncurryGetter(Error.prototype, "stack")
@@ -133,7 +151,13 @@ const TypedArrayPrototypeGetByteOffset = uncurryGetter(TypedArrayPrototype, "byt
 const TypedArrayPrototypeGetLength = uncurryGetter(TypedArrayPrototype, "length");
 const TypedArrayPrototypeGetToStringTag = uncurryGetter(TypedArrayPrototype, SymbolToStringTag);
 const Uint8ArrayConstructor = Uint8Array;
+const TypedArrayPrototypeSet = uncurry(TypedArrayPrototype.set);
+const TypedArrayPrototypeSlice = uncurry(Uint8Array.prototype.slice);
+const ArrayBufferConstructor = ArrayBuffer;
+const ArrayBufferIsView = ArrayBuffer.isView;
 const ArrayBufferPrototypeGetByteLength = uncurryGetter(ArrayBuffer.prototype, "byteLength");
+const ArrayBufferPrototypeGetDetached = uncurryGetter(ArrayBuffer.prototype, "detached");
+const ArrayBufferPrototypeTransfer = uncurry(ArrayBuffer.prototype.transfer);
 const DataViewConstructor = DataView;
 const DataViewPrototypeGetBuffer = uncurryGetter(DataView.prototype, "buffer");
 const DataViewPrototypeGetByteLength = uncurryGetter(DataView.prototype, "byteLength");
@@ -142,6 +166,7 @@ const DataViewPrototypeGetByteOffset = uncurryGetter(DataView.prototype, "byteOf
 const PromiseConstructor = Promise;
 const PromisePrototype = Promise.prototype;
 const PromiseReject = Promise.reject.bind(Promise);
+const PromiseResolve = Promise.resolve.bind(Promise);
 const QueueMicrotask = globalThis.queueMicrotask;
 
 // A list that inherits nothing: `list[list.length] = x` can reach no setter of the user's. It has no

@@ -8,14 +8,29 @@
 // copies a shape that two objects share each time one of them grows.
 const timerOperations = { __proto__: null, none: undefined };
 
+const DELAY_MAX = 2147483647;
+
+function toMilliseconds(delay) {
+  const number = +delay;
+  // As in browsers: what is not a positive 31-bit number counts as none.
+  return number >= 1 && number <= DELAY_MAX ? MathFloor(number) : 0;
+}
+
+// Calls a function of ours after `delay` ms. Answers what `cancelDelay` takes.
+function startDelay(delay, run) {
+  const operation = host.startTimer(MathMin(delay, DELAY_MAX));
+  waiting[operation] = { __proto__: null, timer: 0, run };
+  return operation;
+}
+
+function cancelDelay(operation) {
+  if (waiting[operation] === undefined) return;
+  delete waiting[operation];
+  host.cancel(operation);
+}
+
 {
   let nextId = 1;
-
-  const milliseconds = (delay) => {
-    const number = +delay;
-    // As in browsers: what is not a positive 31-bit number counts as none.
-    return number >= 1 && number <= 2147483647 ? MathFloor(number) : 0;
-  };
 
   const start = (id, callback, delay, args, repeat) => {
     const operation = host.startTimer(delay);
@@ -36,7 +51,7 @@ const timerOperations = { __proto__: null, none: undefined };
     if (typeof callback !== "function") {
       throw new TypeErrorConstructor("Failed to execute '" + name + "': parameter 1 is not of type 'Function'.");
     }
-    const time = milliseconds(delay);
+    const time = toMilliseconds(delay);
     const id = nextId++;
     start(id, callback, time, args, repeat);
     return id;

@@ -1,22 +1,11 @@
-// Small globals of the web platform: console, structuredClone, Math.random, crypto's randomness, and a fetch that
-// asks the host.
+// Small globals of the web platform: console, structuredClone, Math.random, crypto's randomness, performance, navigator,
+// reportError, and a fetch that asks the host.
 //
 // Must never: hand out `host` or a function of it.
 
 defineGlobal("console", makeConsole(host.log));
 // There is no second thread to share it with.
 ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
-
-const DOMExceptionConstructor = DOMException;
-
-function newDOMException(message, name) {
-  const exception = new DOMExceptionConstructor(message, name);
-  const frames = ownData(exception, "stack");
-  if (typeof frames === "string") {
-    ObjectDefineProperty(exception, "stack", { __proto__: null, value: host.cleanStack(frames, newList()) });
-  }
-  return exception;
-}
 
 {
   const { clone, fillRandom, random } = host;
@@ -100,4 +89,53 @@ function newDOMException(message, name) {
   const crypto = { getRandomValues: functions.getRandomValues, randomUUID: functions.randomUUID };
   ObjectDefineProperty(crypto, SymbolToStringTag, { __proto__: null, value: "Crypto", configurable: true });
   defineGlobal("crypto", crypto);
+}
+
+class Performance {
+  #brand = true;
+  constructor(token = undefined) {
+    if (token !== INTERNAL) throw illegalConstructor();
+  }
+  now() {
+    this.#brand;
+    return DateNow();
+  }
+  // The clock tells when it is, and no more than that: it stands still while code runs.
+  get timeOrigin() {
+    this.#brand;
+    return 0;
+  }
+  toJSON() {
+    this.#brand;
+    return { timeOrigin: 0 };
+  }
+}
+defineInterface("Performance", Performance);
+defineGlobal("performance", new Performance(INTERNAL));
+
+class Navigator {
+  #brand = true;
+  constructor(token = undefined) {
+    if (token !== INTERNAL) throw illegalConstructor();
+  }
+  get userAgent() {
+    this.#brand;
+    return "Coracle";
+  }
+  get hardwareConcurrency() {
+    this.#brand;
+    return 1;
+  }
+}
+defineInterface("Navigator", Navigator);
+defineGlobal("navigator", new Navigator(INTERNAL));
+
+{
+  const functions = {
+    reportError(error) {
+      requireArguments("reportError", arguments.length, 1);
+      reportUncaught(error, false);
+    },
+  };
+  defineGlobal("reportError", functions.reportError);
 }

@@ -12,8 +12,6 @@ class WorkerEntrypoint {
 
 class RpcTarget {}
 
-const dataProperty = (value) => ({ __proto__: null, value, writable: true, enumerable: true, configurable: true });
-
 const env = {};
 const WorkerEntrypointPrototype = WorkerEntrypoint.prototype;
 const RpcTargetPrototype = RpcTarget.prototype;

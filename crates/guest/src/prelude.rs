@@ -10,7 +10,7 @@ use crate::{
     modules::{self, WORKERS_MODULE},
     raw, stack,
     state::{self, State},
-    thrown,
+    thrown, web,
 };
 use coracle_abi::operation;
 use std::cell::Cell;
@@ -272,6 +272,7 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     object.set("cleanStack", Func::from(stack::clean_stack))?;
     object.set("compileCommonJs", Func::from(common_js::compile))?;
     object.set("require", Func::from(common_js::require))?;
+    web::install(&object)?;
     Ok(object)
 }
 

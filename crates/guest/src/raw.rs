@@ -358,8 +358,8 @@ pub(crate) fn fill_arenas(ctx: &Ctx<'_>) {
     const BLOCK_HEADER_BYTES: usize = 8;
     /// Of quickjs.c, by how often a small worker needs them. One that is not on the list is found when it is needed.
     const BLOCK_BYTES: [usize; 31] = [
-        24, 16, 32, 48, 40, 56, 72, 64, 80, 88, 96, 104, 112, 144, 192, 208, 176, 160, 240, 128,
-        120, 224, 256, 288, 320, 352, 384, 416, 448, 480, 512,
+        24, 16, 32, 48, 40, 56, 72, 64, 80, 88, 96, 104, 192, 208, 160, 128, 120, 416, 112, 144,
+        176, 240, 224, 256, 288, 320, 352, 384, 448, 480, 512,
     ];
     const HOLES_MAX: usize = 2_000;
     let fresh = crate::heap::use_up_free_pages();

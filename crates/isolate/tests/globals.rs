@@ -184,7 +184,6 @@ fn the_engines_own_globals_and_other_runtimes_are_not_there() {
         "XMLHttpRequest",
         "gc",
         "Intl",
-        "navigator",
         "importScripts",
         "load",
         "readFile",

@@ -1,0 +1,130 @@
+//! URLs and `application/x-www-form-urlencoded`, by the `url` crate.
+
+use super::undefined;
+use crate::{
+    engine::js::{Array, Ctx, Object, Result, Value, function::Func},
+    raw,
+};
+use url::{Position, Url, form_urlencoded, quirks};
+
+pub(super) fn install(object: &Object<'_>) -> Result<()> {
+    object.set("urlParse", Func::from(parse))?;
+    object.set("urlSet", Func::from(set))?;
+    object.set("urlOrigin", Func::from(origin))?;
+    object.set("formParse", Func::from(form_parse))?;
+    object.set("formSerialize", Func::from(form_serialize))
+}
+
+/// `host.urlParse(text, base) -> parts`, or undefined where it is no URL.
+fn parse<'js>(ctx: Ctx<'js>, text: Value<'js>, base: Value<'js>) -> Result<Value<'js>> {
+    let base = match base.is_undefined() {
+        true => None,
+        false => match Url::parse(&raw::text_lossy(&base)) {
+            Ok(base) => Some(base),
+            Err(_) => return Ok(undefined(&ctx)),
+        },
+    };
+    let options = Url::options().base_url(base.as_ref());
+    match options.parse(&raw::text_lossy(&text)) {
+        Ok(url) => parts(&ctx, &url),
+        Err(_) => Ok(undefined(&ctx)),
+    }
+}
+
+/// Where each part ends, or begins, in the order of url.js.
+const POSITIONS: [Position; 12] = [
+    Position::AfterScheme,
+    Position::BeforeUsername,
+    Position::AfterUsername,
+    Position::BeforePassword,
+    Position::AfterPassword,
+    Position::BeforeHost,
+    Position::AfterHost,
+    Position::BeforePort,
+    Position::AfterPort,
+    Position::BeforePath,
+    Position::AfterPath,
+    Position::AfterQuery,
+];
+
+/// The href, which is ASCII, and the places of its parts.
+fn parts<'js>(ctx: &Ctx<'js>, url: &Url) -> Result<Value<'js>> {
+    let mut parts = vec![raw::string(ctx, url.as_str().as_bytes())?];
+    parts.extend(POSITIONS.map(|position| raw::number(ctx, url[..position].len() as f64)));
+    raw::array(ctx, &parts)
+}
+
+/// `host.urlSet(href, part, text) -> parts`. What the standard ignores leaves the URL as it was.
+fn set<'js>(
+    ctx: Ctx<'js>,
+    href: Value<'js>,
+    part: Value<'js>,
+    text: Value<'js>,
+) -> Result<Value<'js>> {
+    let Ok(mut url) = Url::parse(&raw::text_lossy(&href)) else {
+        return Ok(undefined(&ctx));
+    };
+    let text = raw::text_lossy(&text);
+    // A setter that fails has changed nothing, which is what the standard asks for.
+    let _: std::result::Result<(), ()> = match raw::text_lossy(&part).as_str() {
+        "protocol" => quirks::set_protocol(&mut url, &text),
+        "username" => quirks::set_username(&mut url, &text),
+        "password" => quirks::set_password(&mut url, &text),
+        "host" => quirks::set_host(&mut url, &text),
+        "hostname" => quirks::set_hostname(&mut url, &text),
+        "port" => quirks::set_port(&mut url, &text),
+        "pathname" => {
+            quirks::set_pathname(&mut url, &text);
+            Ok(())
+        }
+        "search" => {
+            quirks::set_search(&mut url, &text);
+            Ok(())
+        }
+        "hash" => {
+            quirks::set_hash(&mut url, &text);
+            Ok(())
+        }
+        // What URLSearchParams serialise to.
+        "query" => {
+            url.set_query(Some(text.as_str()).filter(|text| !text.is_empty()));
+            Ok(())
+        }
+        _ => Err(()),
+    };
+    parts(&ctx, &url)
+}
+
+/// `host.urlOrigin(href) -> text`
+fn origin<'js>(ctx: Ctx<'js>, href: Value<'js>) -> Result<Value<'js>> {
+    match Url::parse(&raw::text_lossy(&href)) {
+        Ok(url) => raw::string(&ctx, quirks::origin(&url).as_bytes()),
+        Err(_) => raw::string(&ctx, b"null"),
+    }
+}
+
+/// `host.formParse(text) -> [name, value, …]`, which inherits nothing.
+fn form_parse<'js>(ctx: Ctx<'js>, text: Value<'js>) -> Result<Value<'js>> {
+    let text = raw::text_lossy(&text);
+    let mut flat = Vec::new();
+    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+        flat.push(raw::string(&ctx, name.as_bytes())?);
+        flat.push(raw::string(&ctx, value.as_bytes())?);
+    }
+    let list = raw::array(&ctx, &flat)?;
+    if let Some(list) = list.as_object() {
+        list.set_prototype(None)?;
+    }
+    Ok(list)
+}
+
+/// `host.formSerialize([name, value, …]) -> text`
+fn form_serialize<'js>(ctx: Ctx<'js>, flat: Array<'js>) -> Result<Value<'js>> {
+    let mut serializer = form_urlencoded::Serializer::new(String::new());
+    for at in (0..flat.len()).step_by(2) {
+        let name = raw::text_lossy(&flat.get(at)?);
+        let value = raw::text_lossy(&flat.get(at + 1)?);
+        serializer.append_pair(&name, &value);
+    }
+    raw::string(&ctx, serializer.finish().as_bytes())
+}
