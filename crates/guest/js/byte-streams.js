@@ -5,7 +5,7 @@
 //   newByteStream(source)    a readable byte stream over a source, which is pulled only when somebody reads
 //   takeByteSink(stream)     locks a WritableStream; answers a sink of it
 //   newSinkStream(sink)      a WritableStream over a sink
-//   newBytesSource(bytes)    a source of bytes that are there already
+//   newBytesSource(bytes)    a source of copies of bytes that are there already
 //
 // A source is { pull(maxBytes), cancel(reason) }. `pull` answers with a promise of a Uint8Array of 1 to maxBytes bytes, or
 // of undefined at the end; it is called once at a time. `cancel` answers with a promise. Of strings a source has the UTF-8;
@@ -161,7 +161,7 @@ function newBytesSource(bytes) {
       const start = offset;
       offset = MathMin(start + maxBytes, length);
       const deferred = newDeferred();
-      deferred.resolve(answerable(windowOf(bytes, start, offset)));
+      deferred.resolve(answerable(copyBytes(windowOf(bytes, start, offset))));
       return deferred.promise;
     },
     cancel() {

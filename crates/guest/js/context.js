@@ -34,9 +34,6 @@ ObjectDefineProperty(ExecutionContext.prototype, SymbolToStringTag, {
   configurable: true,
 });
 
-const illegalInvocation = () =>
-  new TypeErrorConstructor("Illegal invocation: function called with incorrect `this` reference.");
-
 // 0 stands for whichever invocation is running.
 function makeContext(props, invocation) {
   return new ExecutionContext(contextKey, invocation, props);

@@ -44,7 +44,7 @@ function illegalConstructor() {
 }
 
 function illegalInvocation() {
-  return new TypeErrorConstructor("Illegal invocation");
+  return new TypeErrorConstructor("Illegal invocation: function called with incorrect `this` reference.");
 }
 
 function requireArguments(what, given, required) {
@@ -126,13 +126,14 @@ function iterate(value, method, visit) {
   }
 }
 
-// A list of what an iterable has.
-function toSequence(value, what) {
+// A list of what an iterable has, each item converted as it comes.
+function toSequence(value, what, convert) {
   const method = isObject(value) ? value[SymbolIterator] : undefined;
   if (method === undefined || method === null) throw new TypeErrorConstructor(what + " is not iterable.");
   const list = newList();
   iterate(value, method, (item) => {
-    list[list.length] = item;
+    const converted = convert === undefined ? item : convert(item);
+    list[list.length] = converted;
   });
   return list;
 }

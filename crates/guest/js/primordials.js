@@ -85,7 +85,7 @@ const SymbolPrototypeValueOf = uncurry(Symbol.prototype.valueOf);
 
 const { floor: MathFloor, max: MathMax, min: MathMin, trunc: MathTrunc } = Math;
 
-const JSONStringify = JSON.stringify;
+const { parse: JSONParse, stringify: JSONStringify } = JSON;
 
 const ProxyConstructor = Proxy;
 const SymbolDispose = Symbol.dispose;

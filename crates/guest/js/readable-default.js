@@ -337,8 +337,12 @@ function enqueueQuietly(controller, chunk) {
   }
 }
 
-// What tee of a body copies: bytes. Other chunks the body would refuse anyway.
+// What tee of a body copies: bytes, as what they are. Other chunks the body would refuse anyway.
 function cloneChunk(chunk) {
   const bytes = bytesOf(chunk);
-  return bytes === undefined ? chunk : copyBytes(bytes);
+  if (bytes === undefined) return chunk;
+  const buffer = TypedArrayPrototypeGetBuffer(copyBytes(bytes));
+  if (!ArrayBufferIsView(chunk)) return buffer;
+  const { kind, length, elementSize } = toView(chunk, "tee");
+  return newView(kind, buffer, 0, length / elementSize);
 }

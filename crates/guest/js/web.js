@@ -25,7 +25,7 @@ ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
     const path = newList();
     path[0] = "fetch";
     const args = newList();
-    args[0] = request;
+    args[0] = requestState(request).url;
     const answer = startImport(OUTBOUND, path, false, args);
     return new PromiseConstructor((resolve, reject) => {
       PromisePrototypeThen(answer.promise, resolve, reject);
@@ -39,15 +39,16 @@ ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
     random() {
       return random();
     },
-    fetch(resource) {
-      let url;
+    fetch(input, init = undefined) {
       try {
         refuseInModuleScope();
-        url = typeof resource === "symbol" ? "" + resource : StringConstructor(resource);
+        requireArguments("fetch", arguments.length, 1);
+        const request = new Request(input, init);
+        const signal = requestState(request).source;
+        return signal?.isAborted ? PromiseReject(signal.reason) : sendRequest(request);
       } catch (error) {
         return PromiseReject(error);
       }
-      return sendRequest(url);
     },
     getRandomValues(array) {
       refuseInModuleScope();

@@ -205,6 +205,7 @@ pub(crate) fn initialize() {
 }
 
 fn set_up(ctx: &Ctx<'_>) -> Result<Hooks> {
+    raw::make_common_names(ctx);
     modules::install_loader(ctx);
     let prelude: Function = raw::eval_without_source(ctx, SCRIPT_NAME, SCRIPT)?.get()?;
     let object: Object = prelude.call((host_object(ctx)?,))?;

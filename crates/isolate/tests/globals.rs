@@ -611,8 +611,8 @@ fn fetch_is_refused_with_the_hosts_text() {
     for argument in [
         "'https://example.com/'",
         "{ toString() { return 'https://example.com/'; } }",
-        "undefined",
-        "''",
+        "new URL('https://example.com/')",
+        "new Request('https://example.com/')",
     ] {
         let report = refused(argument);
         assert_eq!(
@@ -628,9 +628,13 @@ fn fetch_is_refused_with_the_hosts_text() {
     );
     assert_eq!(
         thrown_text(&refused("Symbol()")),
-        "TypeError: cannot convert symbol to string"
+        "TypeError: A symbol can't be converted to a string."
     );
-    let body = "const p = fetch('https://a/'); return [p instanceof Promise, await p.catch((error) => error instanceof Error), (await Promise.allSettled([fetch('b'), fetch('c')])).length];";
+    assert_eq!(
+        thrown_text(&refused("'/relative'")),
+        "TypeError: Invalid URL: /relative"
+    );
+    let body = "const p = fetch('https://a/'); return [p instanceof Promise, await p.catch((error) => error instanceof Error), (await Promise.allSettled([fetch('https://b/'), fetch('https://c/')])).length];";
     assert_eq!(
         bench.eval(body),
         Value::Array(vec![true.into(), true.into(), 2.into()])
@@ -766,7 +770,7 @@ fn patched_built_ins_are_handed_nothing_of_ours() {
           if (!Object.hasOwn(Object.prototype, name)) defineProperty(Object.prototype, name, { __proto__: null, configurable: true,
             get() { note('get ' + name, this, []); }, set(value) { note('set ' + name, this, [value]); defineProperty(this, name, { __proto__: null, value, writable: true, configurable: true, enumerable: true }); } });
         export default {
-          async run(kind) { on = true; console.log('a %s', { b: [1] }, new Error('m')); setTimeout(() => {}, 0); fetch('x').catch; crypto.randomUUID(); structuredClone({ a: new Map([[1, new Set([2])]]) });
+          async run(kind) { on = true; console.log('a %s', { b: [1] }, new Error('m')); setTimeout(() => {}, 0); fetch('https://x/').catch; crypto.randomUUID(); structuredClone({ a: new Map([[1, new Set([2])]]) });
             if (kind === 1) throw new TypeError('m'); return { a: [1, new Map([[1, 2]]), new Error('m', { cause: 1 })] }; },
           report(_) { on = false; return [strangers, calls > 0]; } };";
     let isolate = bench.isolate(worker(&[("main.js", source)]));

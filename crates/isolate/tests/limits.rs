@@ -395,7 +395,7 @@ fn logs() {
 fn of_the_workers_and_the_calls_limit_the_lower_one_holds() {
     let low = limits(|limits| {
         limits.fuel_max = 50 * SLICE;
-        limits.memory_bytes_max = 8 << 20;
+        limits.memory_bytes_max = 6 << 20;
         limits.wall_ms_max = 100;
         limits.result_bytes_max = 100;
         limits.log_bytes_max = 100;

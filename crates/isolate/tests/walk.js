@@ -26,6 +26,7 @@ function hidden() {
     view: new DataView(new ArrayBuffer(1)), bytes: new Uint8Array(1), raw: String.raw, template: ((strings) => strings)`a${1}b`, weak: new WeakRef({}),
     descriptor: Object.getOwnPropertyDescriptor({ get a() { return 1; } }, "a"), symbol: Object(Symbol()), bigint: Object(1n),
     event: new Event("x"), paramsIterator: new URLSearchParams().entries(), streamIterator: new ReadableStream().values(),
+    headersIterator: new Headers().entries(), formIterator: new FormData().entries(),
   };
 }
 

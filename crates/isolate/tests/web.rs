@@ -51,6 +51,11 @@ fn streams() {
 }
 
 #[test]
+fn requests_responses_and_what_they_are_made_of() {
+    assert_suite(include_str!("web/http.js"), 150);
+}
+
+#[test]
 fn small_globals() {
     assert_suite(include_str!("web/globals.js"), 20);
 }

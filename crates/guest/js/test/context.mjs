@@ -63,6 +63,23 @@ const webHost = {
     return href(url);
   },
   urlOrigin: (text) => new URL(text).origin,
+  multipartParse(buffer, offset, length, boundary) {
+    const text = Buffer.from(new Uint8Array(buffer, offset, length)).toString("latin1");
+    const utf8 = (latin1) => latin1 && Buffer.from(latin1, "latin1").toString().replace(/%0A/g, "\n").replace(/%0D/g, "\r").replace(/%22/g, '"');
+    const found = [];
+    for (let start = text.indexOf(`--${boundary}`); ; ) {
+      start += boundary.length + 2;
+      if (text.startsWith("--", start)) return listOf(found);
+      const head = text.indexOf("\r\n\r\n", start);
+      const end = text.indexOf(`\r\n--${boundary}`, head);
+      if (start < boundary.length + 2 || head === -1 || end === -1) return undefined;
+      const lines = text.slice(start, head);
+      const [, name] = /[ ;]name="([^"]*)"/.exec(lines) ?? [];
+      if (name === undefined) return undefined;
+      found.push(utf8(name), utf8(/filename="([^"]*)"/.exec(lines)?.[1]), /content-type: *([^\r]*)/i.exec(lines)?.[1] ?? "text/plain", head + 4, end);
+      start = end + 2;
+    }
+  },
   formParse: (text) => listOf([...new URLSearchParams(text.startsWith("?") ? `&${text}` : text)].flat()),
   formSerialize: (flat) => new URLSearchParams(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i], flat[2 * i + 1]])).toString(),
 };
@@ -78,7 +95,7 @@ function newHost(asked, emit) {
     log: emit,
     startTimer: note("startTimer", () => operation++),
     cancel: note("cancel"),
-    startFetch: note("startFetch", () => operation++),
+    startCall: note("startCall", () => operation++),
     random: note("random", () => 0.5),
     fillRandom: (buffer, offset, length) => void new Uint8Array(buffer, offset, length).fill(0xab),
     finish: note("finish"),

@@ -121,6 +121,62 @@ export function webOperations() {
     }, "a=2&b=421a2b4ahttp://a/?zz=");
     operation("URLSearchParams of an object", () => text(newParams([{ __proto__: null, a: 1 }])), "a=1");
   }
+  // (More of them: what comes of it is noted later.)
+  const later = (run) => {
+    const outcome = { later: undefined };
+    run((text) => { outcome.later = (outcome.later ?? "") + text; });
+    return outcome;
+  };
+  const then = Promise.prototype.then;
+  const define = Object.defineProperty;
+  const wait = (promise, onValue) => apply(then, define(promise, "constructor", { __proto__: null, value: undefined }), [onValue]);
+  {
+    const [newHeaders, append, set, getHeader, has, forEach, cookies] = [make(Headers), call(Headers, "append"), call(Headers, "set"), call(Headers, "get"), call(Headers, "has"), call(Headers, "forEach"), call(Headers, "getSetCookie")];
+    operation("Headers", () => {
+      const headers = newHeaders([{ __proto__: null, b: "1" }]);
+      append(headers, ["A", " x "]);
+      append(headers, ["a", "y"]);
+      append(headers, ["Set-Cookie", "c"]);
+      set(headers, ["b", "2"]);
+      let seen = getHeader(headers, ["a"]) + has(headers, ["B"]) + cookies(headers)[0];
+      forEach(headers, [(value, name) => void (seen += name + value)]);
+      return seen;
+    }, "x, ytrueca" + "x, yb2set-cookiec");
+    const [newForm, appendForm, getAll, newBlob, textOf, slice, sizeOf] = [make(FormData), call(FormData, "append"), call(FormData, "getAll"), make(Blob), call(Blob, "text"), call(Blob, "slice"), get(Blob, "size")];
+    const [newRequest, newResponse, urlOf, headersOf, signalOf, clone, cloneRequest] = [make(Request), make(Response), get(Request, "url"), get(Response, "headers"), get(Request, "signal"), call(Response, "clone"), call(Request, "clone")];
+    const [text, json, formData, arrayBuffer, blob, bodyOf, requestText] = [call(Response, "text"), call(Response, "json"), call(Response, "formData"), call(Response, "arrayBuffer"), call(Response, "blob"), get(Response, "body"), call(Request, "text")];
+    const [getReader, read] = [call(ReadableStream, "getReader"), call(ReadableStreamDefaultReader, "read")];
+    const valuesOf = newForm();
+    const { json: ofJson, redirect } = Response;
+    operation("Blob", () => later((note) => wait(textOf(slice(newBlob(), [0, 5])), (it) => note("[" + it + "]" + sizeOf(newBlob())))), "[]0");
+    operation("a request", () => later((note) => {
+      const request = newRequest(["https://a/", settings({ method: "post", body: "b", headers: { __proto__: null, A: "1" }, redirect: "manual" })]);
+      const copy = cloneRequest(request);
+      signalOf(request);
+      wait(requestText(newRequest([request])), (it) => note(urlOf(request) + it));
+      wait(requestText(copy), note);
+    }), "https://a/bb");
+    operation("a response", () => later((note) => {
+      const response = newResponse(["t", settings({ status: 201, headers: { __proto__: null, x: "y" } })]);
+      wait(text(clone(response)), note);
+      wait(arrayBuffer(response), (it) => note(typeof it + getHeader(headersOf(response), ["content-type"])));
+    }), "tobjecttext/plain;charset=UTF-8");
+    operation("JSON", () => later((note) => wait(json(apply(ofJson, undefined, [{ __proto__: null, a: 1 }])), (it) => note(it.a))), "1");
+    operation("a redirect", () => getHeader(headersOf(apply(redirect, undefined, ["https://a/"])), ["location"]), "https://a/");
+    operation("a form there and back", () => later((note) => {
+      appendForm(valuesOf, ["a", "1"]);
+      appendForm(valuesOf, ["f", newBlob()]);
+      wait(formData(newResponse([valuesOf])), (it) => note(getAll(it, ["a"])[0] + getAll(it, ["f"]).length));
+    }), "11");
+    operation("a body as a stream", () => later((note) => {
+      const response = newResponse(["ab"]);
+      wait(read(getReader(bodyOf(response))), (it) => note(hex(it.value)));
+    }), "6162");
+    operation("a stream as a body", () => later((note) => {
+      wait(text(newResponse([bodyOf(newResponse(["ab"]))])), note);
+      wait(blob(newResponse(["abc"])), (it) => note(sizeOf(it)));
+    }), "3ab");
+  }
   {
     // What comes of it is noted by functions that nobody has replaced.
     const then = Promise.prototype.then;

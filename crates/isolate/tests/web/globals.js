@@ -1,6 +1,13 @@
 import { equal, suite, throws } from "./check.js";
 
+// What module scope may do, and may not.
+const atLoad = { request: new Request("https://a/", { headers: new Headers({ a: "1" }) }).headers.get("a"), refused: [] };
+for (const run of [() => new Response("x"), () => Response.json(1), () => Response.redirect("https://a/"), () => AbortSignal.timeout(1)]) {
+  try { run(); } catch (error) { atLoad.refused.push(error.message.slice(0, 54)); }
+}
+
 export default suite(() => {
+  equal([atLoad.request, new Set(atLoad.refused).size, atLoad.refused.length, atLoad.refused[0]], ["1", 1, 4, "Disallowed operation called within global scope. Async"]);
   equal([typeof performance.now(), performance.now() === Date.now(), performance.timeOrigin, JSON.stringify(performance)], ["number", true, 0, '{"timeOrigin":0}']);
   equal(Object.prototype.toString.call(performance), "[object Performance]");
   throws(() => new Performance(), "TypeError", "Illegal constructor");
