@@ -47,9 +47,11 @@ from .errors import (
     VerdictError,
     WallExceeded,
 )
+from .http import Blob, Headers, Request, Response
 from .outcome import LogLine, Outcome, Usage
 from .server import Server, serve
 from .session import DEFAULT_ADDRESS, Connecting, Session, Worker, connect
+from .streams import Sink, Stream
 from .stubs import Call, Member, Remote, Stub
 from .targets import RpcTarget, Target
 from .values import HOLE, UNDEFINED, ArrayBuffer, BigInt, Boxed, DataView, Date, HoleType, Map, RegExp, Set, TypedArray, UndefinedType
@@ -60,6 +62,7 @@ __all__ = [
     "ArgsSizeExceeded",
     "ArrayBuffer",
     "BigInt",
+    "Blob",
     "Boxed",
     "Call",
     "CommonJs",
@@ -80,6 +83,7 @@ __all__ = [
     "ExportsExceeded",
     "FuelExceeded",
     "HOLE",
+    "Headers",
     "HoleType",
     "Hung",
     "InvocationCancelled",
@@ -98,14 +102,18 @@ __all__ = [
     "RefusedError",
     "RegExp",
     "Remote",
+    "Request",
+    "Response",
     "ResultSizeExceeded",
     "RpcTarget",
     "ServeError",
     "Server",
     "Session",
     "Set",
+    "Sink",
     "StackExceeded",
     "StartupExceeded",
+    "Stream",
     "Stub",
     "SubrequestsExceeded",
     "Target",

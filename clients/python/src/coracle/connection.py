@@ -7,8 +7,9 @@ keeps them in a table, and what users hold has their numbers.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from .errors import (
 )
 from .outcome import LogLine, Outcome, Usage
 from .schema import wire
+from .streams import ServedSink, ServedStream, Sink, Stream
 from .stubs import Call, Stub
 from .values import UNDEFINED, Date
 
@@ -101,6 +103,18 @@ class Connection:
         self.client = capnp.TwoPartyClient(stream, traversal_limit_in_words=TRAVERSAL_WORDS_MAX)
         self.gate = self.client.bootstrap().cast_as(wire.Gate)
         self.closed = False
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does something that nobody waits for. What it raises is the business of whom it was done for."""
+
+        async def quietly() -> None:
+            with contextlib.suppress(Exception):
+                await work
+
+        task = self.loop.create_task(quietly())
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def close(self) -> None:
         """Lets go of everything and closes. Calls under way end with DisconnectedError."""
@@ -150,11 +164,21 @@ class Connection:
         builder.cbor = encode(value, export, VALUE_DEPTH_CEILING)
         if externals:
             table = builder.init("externals", len(externals))
-            for index, external in enumerate(externals):
-                table[index].target = external
+            for index, (kind, external) in enumerate(externals):
+                setattr(table[index], kind, external)
 
-    def export(self, value: object) -> Any:
-        """What goes over the wire for something that is passed by reference; none for what is not."""
+    def export(self, value: object) -> tuple[str, Any] | None:
+        """The kind and the capability of something that is passed by reference; none for what is not."""
+        if isinstance(value, (Stream, Sink)):
+            kind = "source" if isinstance(value, Stream) else "sink"
+            if isinstance(value.end, Stub) and value.end._handle.connection is self:
+                return kind, value.end._handle.resolve()
+            return kind, Served(self, ServedStream(value) if isinstance(value, Stream) else ServedSink(value))
+        capability = self.capability(value)
+        return None if capability is None else ("target", capability)
+
+    def capability(self, value: object) -> Any:
+        """The capability of something that can be called; none for what can't."""
         if isinstance(value, Call):
             raise EncodeError("a call under way can't be sent: await it first")
         if isinstance(value, Stub):
@@ -171,10 +195,15 @@ class Connection:
             return decode(reader.cbor, externals, VALUE_DEPTH_CEILING)
         return UNDEFINED if kind == "undefined" else _from_json(reader.json)
 
-    def read_external(self, reader: Any) -> Stub:
-        if reader.which() != "target":
-            raise DecodeError("the value refers to a kind of thing that this client does not know")
-        return Stub(self.hold(self.lean(reader.target)))
+    def read_external(self, reader: Any) -> Stub | Stream | Sink:
+        match str(reader.which()):
+            case "target":
+                return Stub(self.hold(self.lean(reader.target)))
+            case "source":
+                return Stream(Stub(self.hold(self.lean(reader.source))))
+            case "sink":
+                return Sink(Stub(self.hold(self.lean(reader.sink))))
+        raise DecodeError("the value refers to a kind of thing that this client does not know")
 
     # Outcomes.
 
@@ -235,6 +264,12 @@ class Served(wire.Target.Server):  # type: ignore[misc]
 
     def __init__(self, connection: Connection, target: object) -> None:
         self.connection, self.target = connection, target
+
+    def __del__(self) -> None:
+        """Nobody can call it any more, which streams have to know."""
+        if isinstance(self.target, (ServedStream, ServedSink)) and not self.connection.loop.is_closed():
+            target, loop = self.target, self.connection.loop
+            loop.call_soon_threadsafe(lambda: self.connection.background(target.released()))
 
     async def call_context(self, context: Any) -> None:
         await self.answer(context, self.called(context.params))

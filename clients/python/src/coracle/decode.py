@@ -16,6 +16,8 @@ from typing import Any, Final
 from . import tags
 from .encode import DEPTH_MAX, SAFE_INTEGER_MAX
 from .errors import DecodeError, JsError
+from .http import Blob, Headers, Request, Response
+from .streams import Stream
 from .values import FORMATS, HOLE, UNDEFINED, ArrayBuffer, BigInt, Boxed, DataView, Date, Map, RegExp, Set, TypedArray
 
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE, _FLOAT, _BREAK = range(10)
@@ -308,6 +310,37 @@ class _Decoder:
             data = b"".join(data[start : start + size][::-1] for start in range(0, len(data), size))
         return TypedArray(kind, data)
 
+    def headers(self, kind: int, length: Any, at: int, _: int) -> Any:
+        if kind != _ARRAY:
+            raise _content_invalid(tags.HEADERS, "an array", at)
+        self.check_depth(at)
+        return self._headers(self.opened(length, 1), at)
+
+    def _headers(self, count: Iterator[None], at: int) -> Frame:
+        headers = self.known(Headers())
+        fields = []
+        for _ in count:
+            fields.append((yield False))
+        headers.__init__(_header_fields(fields, tags.HEADERS, at))
+        return headers
+
+    def record(self, tag: int, kind: int, length: Any, at: int) -> Any:
+        if kind != _MAP:
+            raise _content_invalid(tag, "a map", at)
+        self.check_depth(at)
+        return self._record(tag, self.opened(length, 2), at)
+
+    def _record(self, tag: int, count: Iterator[None], at: int) -> Frame:
+        # Made before its fields are read, so that they may refer to it.
+        record = self.known(_RECORDS[tag].__new__(_RECORDS[tag]))
+        fields: dict[str, Any] = {}
+        for _ in count:
+            key = self.key()
+            next(count)
+            fields[key] = yield False
+        _fill(record, fields, tag, at)
+        return record
+
     # Arrays and maps.
 
     def check_depth(self, at: int) -> None:
@@ -433,7 +466,49 @@ _TAGS: Final[dict[int, Callable[[_Decoder, int, Any, int, int], Any]]] = {
     tags.BOXED: _Decoder.boxed,
     tags.REFERENCE: _Decoder.reference,
     tags.EXTERNAL: _Decoder.external,
+    tags.HEADERS: _Decoder.headers,
+    tags.REQUEST: lambda decoder, kind, length, at, _: decoder.record(tags.REQUEST, kind, length, at),
+    tags.RESPONSE: lambda decoder, kind, length, at, _: decoder.record(tags.RESPONSE, kind, length, at),
+    tags.BLOB: lambda decoder, kind, length, at, _: decoder.record(tags.BLOB, kind, length, at),
 }
+
+_RECORDS: Final[dict[int, type[Request] | type[Response] | type[Blob]]] = {
+    tags.REQUEST: Request,
+    tags.RESPONSE: Response,
+    tags.BLOB: Blob,
+}
+
+
+def _fill(record: Any, fields: dict[str, Any], tag: int, at: int) -> None:
+    """Makes the object of its fields. Unknown ones are ignored."""
+
+    def field(name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
+        value = fields.get(name, default)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise _content_invalid(tag, f"a {_RECORDS[tag].__name__}: its {name} is of the wrong kind", at)
+        return value
+
+    if tag == tags.BLOB:
+        name = field("name", (str, type(None)), None)
+        modified = field("lastModified", (int, float), 0)
+        Blob.__init__(record, bytes(field("bytes", bytes, b"")), field("type", str, ""), name, modified)
+        return
+    headers = _header_fields(field("headers", list, []), tag, at)
+    body = field("body", (bytes, Stream, type(None)), None)
+    body = bytes(body) if isinstance(body, bytes) else body
+    if tag == tags.REQUEST:
+        method, redirect = field("method", str, "GET"), field("redirect", str, "follow")
+        Request.__init__(record, field("url", str, None), method=method, headers=headers, body=body, redirect=redirect)
+    else:
+        status, text = field("status", int, 200), field("statusText", str, "")
+        Response.__init__(record, body, status=status, status_text=text, headers=headers)
+
+
+def _header_fields(fields: list[Any], tag: int, at: int) -> list[tuple[str, str]]:
+    for pair in fields:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)):
+            raise _content_invalid(tag, "made of headers, which are pairs of strings", at)
+    return [(name, value) for name, value in fields]
 
 
 def _content_invalid(tag: int, expected: str, at: int) -> DecodeError:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from . import tags
 from .errors import EncodeError, JsError
+from .http import Blob, Headers, Request, Response
 from .values import (
     HOLE,
     UNDEFINED,
@@ -186,6 +187,11 @@ class _Encoder:
             return self.elements(value)
         if isinstance(value, BaseException):
             return self.error(value)
+        if isinstance(value, Headers):
+            self.head(_TAG, tags.HEADERS)
+            return self.elements(value.fields())
+        if isinstance(value, (Request, Response, Blob)):
+            return self.record(*_record(value))
         index = self.export(value)
         if index is None:
             raise EncodeError(_refusal(value))
@@ -294,6 +300,10 @@ class _Encoder:
             yield key
             yield value
 
+    def record(self, tag: int, fields: dict[str, object]) -> Frame:
+        self.head(_TAG, tag)
+        return self.properties(fields)
+
     def error(self, error: BaseException) -> Frame:
         name, message, stack, cause, errors, props = fields_of_error(error)
         optional = [bool(stack), cause is not UNDEFINED, errors is not UNDEFINED, bool(props)]
@@ -323,6 +333,18 @@ class _Encoder:
 
 class _Props(dict[str, Any]):
     """The further properties of an error, which are never marked as shared: each is an object of its own."""
+
+
+def _record(value: Request | Response | Blob) -> tuple[int, dict[str, object]]:
+    """The tag and the fields of an HTTP object."""
+    if isinstance(value, Blob):
+        file = {} if value.name is None else {"name": value.name, "lastModified": value.last_modified}
+        return tags.BLOB, {"type": value.type, "bytes": ArrayBuffer(value.data), **file}
+    body = ArrayBuffer(value.body) if isinstance(value.body, bytes) else value.body
+    rest = {"headers": value.headers.fields(), "body": body}
+    if isinstance(value, Request):
+        return tags.REQUEST, {"url": value.url, "method": value.method, **rest, "redirect": value.redirect}
+    return tags.RESPONSE, {"status": value.status, "statusText": value.status_text, **rest}
 
 
 def fields_of_error(error: BaseException) -> tuple[str, str, str, Any, Any, dict[str, Any]]:

@@ -14,7 +14,8 @@ from .connection import Connection, error_of
 from .errors import ConnectError, CoracleError
 from .outcome import Outcome
 from .stubs import Stub
-from .values import UNDEFINED, UndefinedType
+from .targets import Gateway, RpcTarget, Target
+from .values import UNDEFINED
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7070"
 """Where a server listens unless it is told otherwise."""
@@ -114,7 +115,7 @@ class Session:
         *,
         main_module: str | None = None,
         env: Mapping[str, Any] | None = None,
-        outbound: None | UndefinedType = UNDEFINED,
+        outbound: object | None = UNDEFINED,
         limits: Limits | None = None,
         compatibility_date: str = "",
         compatibility_flags: Sequence[str] = (),
@@ -128,7 +129,9 @@ class Session:
             :class:`~coracle.CommonJs`, :class:`~coracle.Text`, :class:`~coracle.Json` and others.
         :param main_module: The module whose exports are the entrypoints; by default the first.
         :param env: The worker's bindings: data, functions, objects, stubs.
-        :param outbound: Where its ``fetch()`` goes: ``UNDEFINED`` for the session's policy, None for nowhere.
+        :param outbound: Where its ``fetch()`` and ``connect()`` go: ``UNDEFINED`` for the session's policy, None for nowhere,
+            or a gateway: a stub, an object with ``async def fetch(self, request)`` (and ``connect(self, address, options)``),
+            or a function that takes a :class:`~coracle.Request` and returns a :class:`~coracle.Response`.
         :param limits: Lower limits than the server's.
         :param compatibility_date: ``YYYY-MM-DD``; empty for the newest date that the server knows.
         :raises EncodeError: If something in ``env`` can't be sent.
@@ -143,6 +146,9 @@ class Session:
             self._connection.write_value(code.init("env"), env)
         if outbound is None:
             code.outbound.none = None
+        elif outbound is not UNDEFINED:
+            gateway = outbound if isinstance(outbound, (Stub, Target, RpcTarget)) else Gateway(outbound)
+            code.outbound.gateway = self._connection.capability(gateway)
         code.limits = limits_fields(limits)
         return Worker(self._connection, self._connection.send(request))
 

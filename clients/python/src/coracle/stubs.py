@@ -7,10 +7,12 @@ from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from .errors import DecodeError
 from .outcome import Outcome
 
 if TYPE_CHECKING:
     from .connection import Connection, Handle
+    from .http import BodyInit, HeadersInit, Request, Response
 
 Path = str | Sequence[str]
 """The name of a method or property, or the names that lead to it."""
@@ -43,6 +45,27 @@ class Remote:
     async def invoke(self, path: Path, *args: Any) -> Outcome:
         """Calls a method, and returns how that ended, with what it cost. What it threw, and what stopped it, is not raised."""
         return await self._root().call(_steps(path), args).outcome_of_it()
+
+    async def fetch(
+        self,
+        request: Request | str,
+        *,
+        method: str = "GET",
+        headers: HeadersInit = None,
+        body: BodyInit = None,
+    ) -> Response:
+        """Sends a request to its ``fetch`` handler.
+
+        :param request: A :class:`~coracle.Request`; or a URL, which the other parameters go with.
+        """
+        from . import http
+
+        if isinstance(request, str):
+            request = http.Request(request, method=method, headers=headers, body=body)
+        response = await self._root().call(("fetch",), (request,))
+        if not isinstance(response, http.Response):
+            raise DecodeError(f"fetch() came back with {type(response).__name__} and not with a Response")
+        return response
 
     def get(self, *path: str) -> Call:
         """Reads a property: ``await stub.get("counter", "value")``."""

@@ -43,6 +43,24 @@ class Target(ABC):
         raise not_implemented(path[-1] if path else "")
 
 
+class Gateway(Target):
+    """What a worker's ``fetch()`` and ``connect()`` go to: an object with such methods, or a function that takes a request."""
+
+    def __init__(self, gateway: object) -> None:
+        self.gateway = gateway
+
+    async def call(self, path: tuple[str, ...], args: list[Any]) -> Any:
+        if path not in (("fetch",), ("connect",)):
+            raise not_implemented(path[-1] if path else "")
+        method = getattr(self.gateway, path[0], None)
+        if method is None and path[0] == "fetch" and callable(self.gateway):
+            method = self.gateway
+        if method is None:
+            raise not_implemented(path[0])
+        result = method(*args)
+        return await result if inspect.isawaitable(result) else result
+
+
 def is_target(value: object) -> bool:
     """Whether it is passed by reference."""
     if isinstance(value, (RpcTarget, Target)):
