@@ -9,7 +9,7 @@ use std::{
 /// Each file may use what the files before it define. What every call needs comes last: the engine lays objects out in
 /// the order of their birth, functions before all else, and a fresh isolate copies each page that it writes to
 /// (docs/decisions/0008). So the functions that a call needs lie beside the intrinsics that they use.
-const FILES: [&str; 38] = [
+const FILES: [&str; 40] = [
     "primordials.js",
     "interfaces.js",
     "web.js",
@@ -44,6 +44,8 @@ const FILES: [&str; 38] = [
     "stubs.js",
     "holds.js",
     "workers.js",
+    "byte-externals.js",
+    "http.js",
     "context.js",
     "commonjs.js",
     "values.js",

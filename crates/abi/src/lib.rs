@@ -81,6 +81,9 @@ pub enum Kind {
     /// What loads workers.
     #[n(3)]
     Loader,
+    /// An entrypoint of a worker, which takes requests and connections. To the guest only.
+    #[n(4)]
+    Entrypoint,
 }
 
 /// An entry of a table of externals: something that is passed by reference.

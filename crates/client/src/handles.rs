@@ -6,10 +6,13 @@ use crate::{
     code::{EntrypointOptions, WorkerCode},
     connection::{ConnectOptions, Connection, Job, Shared},
     convert,
+    http::{Gateway, Request, Response},
+    streams::Source,
     stubs::{self, Kind, Payload, Stub, StubHandle, Target},
 };
 use capnp::capability::Promise;
 use coracle_schema::{call_results, target};
+use futures::Stream;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -82,6 +85,40 @@ impl Coracle {
         R: Future<Output = Result<Payload, Thrown>> + Send + 'static,
     {
         self.0.serve(stubs::function(function), Kind::Target)
+    }
+
+    /// A stream of bytes of this process, to be read by workers as a `ReadableStream`: it is polled when they read. After
+    /// an error it is over.
+    #[must_use]
+    pub fn byte_stream(
+        &self,
+        stream: impl Stream<Item = Result<Vec<u8>, Thrown>> + Send + 'static,
+    ) -> Stub {
+        self.0.serve(Arc::new(Source::new(stream)), Kind::Source)
+    }
+
+    /// As [`Coracle::byte_stream`], for an object that is pulled and cancelled itself, as `schema/value.md` says.
+    #[must_use]
+    pub fn serve_source(&self, target: impl Target) -> Stub {
+        self.0.serve(Arc::new(target), Kind::Source)
+    }
+
+    /// A stream of bytes that workers write to, as a `WritableStream`: an object with the methods `write`, `close` and
+    /// `abort`, as `schema/value.md` says.
+    #[must_use]
+    pub fn serve_sink(&self, target: impl Target) -> Stub {
+        self.0.serve(Arc::new(target), Kind::Sink)
+    }
+
+    /// As [`Coracle::serve`], for a function that answers requests: an
+    /// [`Outbound::Gateway`](crate::Outbound::Gateway), or what workers call as `env.API.fetch(request)`.
+    #[must_use]
+    pub fn gateway<F, R>(&self, answer: F) -> Stub
+    where
+        F: Fn(Request) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Response, Thrown>> + Send + 'static,
+    {
+        self.0.serve(Arc::new(Gateway(answer)), Kind::Target)
     }
 }
 

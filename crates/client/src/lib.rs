@@ -36,6 +36,8 @@ mod connection;
 mod convert;
 mod error;
 mod handles;
+mod http;
+mod streams;
 mod stubs;
 
 pub use crate::{
@@ -44,10 +46,12 @@ pub use crate::{
     connection::ConnectOptions,
     error::{Error, LimitUnknown},
     handles::{Coracle, Entrypoint, Worker},
+    http::{Body, Headers, Request, Response},
+    streams::{ByteSink, ByteStream},
     stubs::{Kind, Payload, Stub, Target},
 };
 pub use coracle_schema::{Address, AddressError};
-pub use coracle_value::Value;
+pub use coracle_value::{Interface, Value};
 
 /// Makes a list of arguments: `args![1, "two", value]`.
 #[macro_export]

@@ -151,10 +151,16 @@ function begin(call, namespace, entrypoint, props) {
   }
   if (path.length > PATH_LENGTH_MAX) throw tooDeep();
   const name = path[0];
-  if (reservedMethods[name] === true) throw reserved(name);
+  const isHandler = (name === "fetch" || name === "connect") && path.length === 1 && !isGet;
+  if (reservedMethods[name] === true && !isHandler) throw reserved(name);
   const context = makeContext(props, call.invocation);
   const isClass = typeof exported === "function";
   const receiver = isClass ? ReflectConstruct(exported, [context, env]) : exported;
+  if (isHandler) {
+    const enter = name === "fetch" ? enterFetch : enterConnect;
+    enter(call, receiver, isClass ? undefined : context);
+    return;
+  }
   const value = isClass ? visibleOfInstance(receiver, name, WorkerEntrypointPrototype) : visibleOfExport(receiver, name);
   if (path.length > 1) {
     call.depth = 1;
@@ -205,7 +211,7 @@ function followStub(call, handle) {
     call.done(call.state, newStub(shared(handle.hook)));
     return;
   }
-  const answer = start(handle.hook, path, call.isGet, call.args);
+  const answer = start(handle.hook, path, call.isGet, call.args, false);
   PromisePrototypeThen(
     answer.promise,
     (value) => call.done(call.state, value),
@@ -256,12 +262,25 @@ function failCall(call, error) {
   call.failed(call.state, error);
 }
 
+// The modules that are there without being loaded. Evaluated once, before the snapshot; `import.meta` of each is its own.
+const builtInModules = {
+  __proto__: null,
+  "cloudflare:workers": { __proto__: null, source: workersModuleSource, exports: workersModuleExports },
+  "cloudflare:sockets": {
+    __proto__: null,
+    source: "export const { connect } = import.meta.exports;\n",
+    exports: { __proto__: null, connect },
+  },
+};
+
 const hooks = {
   __proto__: null,
   invoke,
   settle: settleOperation,
   forget: forgetOperation,
   externalOf,
+  interfaceContent,
+  newInterface,
   stubOf,
   copyStub,
   releaseExport,
@@ -290,6 +309,5 @@ const hooks = {
   errorPrototype,
   stacks,
   samples,
-  workersModuleSource,
-  workersModuleExports,
+  builtInModules,
 };

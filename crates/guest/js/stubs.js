@@ -7,7 +7,7 @@
 //
 // A stub is a proxy of a function, so that it can be called. What it is of is in `handles`, which workers can't reach: a
 // handle is { hook, path, root, answer }. A hook is what is at the other end, and how many stubs share it:
-//   IMPORT   { id }                 something outside
+//   IMPORT   { id, isEntrypoint }   something outside
 //   LOCAL    { target }             an object of this isolate, behind a stub all the same
 //   LOOPBACK { entrypoint, props }  an entrypoint of this worker
 //   PENDING  { answer }             what a call will answer
@@ -22,6 +22,9 @@ const EXTERNAL_EXPORT = 0;
 const EXTERNAL_IMPORT = 1;
 const EXTERNAL_LOOPBACK = 2;
 const KIND_TARGET = 0;
+const KIND_SOURCE = 1;
+const KIND_SINK = 2;
+const KIND_ENTRYPOINT = 4;
 
 const handles = new WeakMapConstructor();
 
@@ -32,8 +35,7 @@ class RpcStub {
     if ((typeof target !== "object" || target === null) && typeof target !== "function") {
       throw new TypeErrorConstructor("RpcStub: the target is neither an object nor a function.");
     }
-    holdTarget(target);
-    return newStub({ __proto__: null, kind: LOCAL, target, references: 1 });
+    return newStub(localHook(target));
   }
 }
 class RpcPromise {
@@ -122,6 +124,15 @@ function checkUsable(handle) {
   );
 }
 
+function usable(handle) {
+  checkUsable(handle);
+  return handle.hook;
+}
+
+function isEntrypoint(hook) {
+  return hook.kind === LOOPBACK || (hook.kind === IMPORT && hook.isEntrypoint);
+}
+
 const traps = {
   __proto__: null,
   get(target, key) {
@@ -136,6 +147,10 @@ const traps = {
     if (isRoot && handle.hook.kind !== PENDING) {
       if (key === "then") return undefined;
       if (key === "dup") return () => dupOf(handle);
+      if (isEntrypoint(handle.hook)) {
+        if (key === "fetch") return (input, init) => fetchFrom(usable(handle), new Request(input, init));
+        if (key === "connect") return (address, options) => connectTo(usable(handle), address, options);
+      }
     } else if (key === "then" || key === "catch" || key === "finally") {
       return thenable(handle, key);
     }
@@ -145,7 +160,7 @@ const traps = {
     const handle = WeakMapPrototypeGet(handles, _target);
     checkUsable(handle);
     if (handle.hook.kind === LOOPBACK && handle.path.length === 0) return specialise(handle.hook, args);
-    return newRpcPromise(start(handle.hook, handle.path, false, args));
+    return newRpcPromise(start(handle.hook, handle.path, false, args, false));
   },
   construct() {
     throw new TypeErrorConstructor("An RPC stub is not a constructor.");
@@ -157,7 +172,7 @@ function thenable(handle, key) {
     if (handle.answer === undefined) {
       try {
         checkUsable(handle);
-        handle.answer = start(handle.hook, handle.path, true, undefined);
+        handle.answer = start(handle.hook, handle.path, true, undefined, false);
       } catch (error) {
         handle.answer = rejected(error);
       }
@@ -175,7 +190,16 @@ function thenable(handle, key) {
 
 // What a call will answer: { promise, resolve, reject, stubs }.
 function newAnswer() {
-  const answer = { __proto__: null, promise: undefined, resolve: undefined, reject: undefined, stubs: undefined, value: undefined, disposed: false };
+  const answer = {
+    __proto__: null,
+    promise: undefined,
+    resolve: undefined,
+    reject: undefined,
+    stubs: undefined,
+    value: undefined,
+    disposed: false,
+    operation: 0,
+  };
   answer.promise = new PromiseConstructor((resolve, reject) => {
     answer.resolve = resolve;
     answer.reject = reject;
@@ -213,17 +237,28 @@ function fulfil(answer, value, stubs) {
   answer.resolve(value);
 }
 
+// Streams are among what a value refers to; they are let go of when they are over.
 function disposeAll(stubs) {
-  for (let index = 0; index < stubs.length; index++) dispose(WeakMapPrototypeGet(handles, stubs[index]));
+  for (let index = 0; index < stubs.length; index++) {
+    const handle = WeakMapPrototypeGet(handles, stubs[index]);
+    if (handle !== undefined) dispose(handle);
+  }
+}
+
+// The caller does not want the answer any more.
+function callBack(answer) {
+  if (answer.operation === 0) return;
+  delete waiting[answer.operation];
+  host.cancel(answer.operation);
 }
 
 // --- calls ---
 
-// Starts a call, or a read, of what is at `path` behind a hook.
-function start(hook, path, isGet, args) {
+// Starts a call, or a read, of what is at `path` behind a hook. `isStream`: what is behind it is a source or a sink.
+function start(hook, path, isGet, args, isStream) {
   if (path.length > PATH_LENGTH_MAX) throw tooDeep();
   refuseInModuleScope();
-  if (hook.kind === IMPORT) return startImport(hook.id, path, isGet, args);
+  if (hook.kind === IMPORT) return startImport(hook.id, path, isGet, args, isStream);
   const answer = newAnswer();
   // Arguments are taken as they are now, wherever they go.
   const copied = isGet ? undefined : host.copyReferences(args);
@@ -254,12 +289,14 @@ function start(hook, path, isGet, args) {
   return answer;
 }
 
-function startImport(id, path, isGet, args) {
+function startImport(id, path, isGet, args, isStream) {
   const answer = newAnswer();
-  waiting[host.startCall(id, path, isGet, isGet ? newList() : args, false)] = {
+  answer.operation = host.startCall(id, path, isGet, isGet ? newList() : args, isStream);
+  waiting[answer.operation] = {
     __proto__: null,
     timer: 0,
     run(kind, value, more, message) {
+      answer.operation = 0;
       if (kind === ANSWER_VALUE) fulfil(answer, value, more);
       else answer.reject(errorOfAnswer(kind, value, more, message));
     },
@@ -339,7 +376,10 @@ function dupOf(handle) {
 function dispose(handle) {
   if (handle.disposed) return;
   handle.disposed = true;
-  const { hook } = handle;
+  letHookGo(handle.hook);
+}
+
+function letHookGo(hook) {
   if (--hook.references > 0) return;
   if (hook.kind === IMPORT) {
     host.releaseImport(hook.id);
@@ -381,8 +421,10 @@ function letTargetGo(target) {
 function externalOf(value) {
   const handle = handleOf(value);
   if (handle === undefined) {
-    if (typeof value !== "function" && !inherits(value, RpcTargetPrototype)) return undefined;
-    return exportTarget(value, KIND_TARGET);
+    if (isTarget(value)) return exportTarget(value, KIND_TARGET);
+    if (isReadableStream(value)) return exportTarget(new StreamSource(takeByteSource(value)), KIND_SOURCE);
+    if (isWritableStream(value)) return exportTarget(new StreamSink(takeByteSink(value)), KIND_SINK);
+    return undefined;
   }
   if (handle.root !== handle || handle.hook.kind === PENDING) return undefined;
   checkUsable(handle);
@@ -406,12 +448,25 @@ function exportTarget(target, kind) {
 }
 
 // What an external becomes here.
-function stubOf(whose, id, _kind) {
-  if (whose === EXTERNAL_IMPORT) return newStub({ __proto__: null, kind: IMPORT, id, references: 1 });
-  const target = exported[id];
+function stubOf(whose, id, kind) {
+  const hook = whose === EXTERNAL_IMPORT ? importHook(id, kind) : localHook(exported[id]);
+  if (kind === KIND_SOURCE) return newByteStream(sourceBehind(hook));
+  if (kind === KIND_SINK) return newSinkStream(sinkBehind(hook));
+  return newStub(hook);
+}
+
+function importHook(id, kind) {
+  return { __proto__: null, kind: IMPORT, id, isEntrypoint: kind === KIND_ENTRYPOINT, references: 1 };
+}
+
+function localHook(target) {
   if (target === undefined) throw new ErrorConstructor("The object that comes home is not there any more.");
   holdTarget(target);
-  return newStub({ __proto__: null, kind: LOCAL, target, references: 1 });
+  return { __proto__: null, kind: LOCAL, target, references: 1 };
+}
+
+function isTarget(value) {
+  return typeof value === "function" || inherits(value, RpcTargetPrototype);
 }
 
 // Nobody outside holds an export any more.
@@ -429,9 +484,10 @@ function copyStub(value) {
     if (handle.root !== handle || handle.hook.kind === PENDING) return undefined;
     return dupOf(handle);
   }
-  if (typeof value !== "function" && !inherits(value, RpcTargetPrototype)) return undefined;
-  holdTarget(value);
-  return newStub({ __proto__: null, kind: LOCAL, target: value, references: 1 });
+  if (isTarget(value)) return newStub(localHook(value));
+  if (isReadableStream(value)) return newByteStream(takeByteSource(value));
+  if (isWritableStream(value)) return newSinkStream(takeByteSink(value));
+  return undefined;
 }
 
 function shared(hook) {

@@ -20,18 +20,6 @@ ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
     return buffers;
   };
 
-  // To wherever this worker's requests go: a call of the method "fetch" there.
-  const sendRequest = (request) => {
-    const path = newList();
-    path[0] = "fetch";
-    const args = newList();
-    args[0] = requestState(request).url;
-    const answer = startImport(OUTBOUND, path, false, args);
-    return new PromiseConstructor((resolve, reject) => {
-      PromisePrototypeThen(answer.promise, resolve, reject);
-    });
-  };
-
   const functions = {
     structuredClone(value, options) {
       return clone(value, transferred(options));

@@ -5,7 +5,7 @@
 
 use crate::{
     engine::js::{Ctx, Exception, Persistent, Result, Value, promise::PromiseState, qjs},
-    modules::{self, FIRST_LINE, WORKERS_MODULE},
+    modules::{self, BUILT_IN, FIRST_LINE},
     raw::{self, Key, Source},
     state,
 };
@@ -46,7 +46,7 @@ pub(crate) fn require<'js>(
 ) -> Result<Value<'js>> {
     let (importer, specifier) = (raw::text_lossy(&importer), raw::text_lossy(&specifier));
     let name = modules::resolve(&importer, &specifier);
-    if name == WORKERS_MODULE {
+    if BUILT_IN.contains(&&name[..]) {
         return namespace(&ctx, &name);
     }
     match modules::body(&name) {

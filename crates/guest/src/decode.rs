@@ -9,13 +9,13 @@ mod leaf;
 
 use crate::{
     engine::js::{Array, Ctx, Error, Exception, Object, Result, Value},
-    externals, json,
+    externals, interfaces, json,
     raw::{self, Enumerable, Key},
     state,
 };
 use coracle_abi::{Encoded, Form};
 use coracle_value::{
-    Bounds,
+    Bounds, Interface,
     sink::{Container, Field, Leaf, Primitive, Sink, TextBytes},
     walk,
 };
@@ -163,6 +163,16 @@ enum Open<'js> {
         set: Value<'js>,
         members: Vec<Value<'js>>,
     },
+    /// An object of the web platform, made of its content when that is there.
+    Interface {
+        interface: Interface,
+        /// Its number if it is shared.
+        slot: Option<usize>,
+        /// An object, or the elements of an array.
+        fields: Value<'js>,
+        elements: Vec<Value<'js>>,
+        key: Option<Key<'js>>,
+    },
     Error {
         /// Its number if it is shared.
         slot: Option<usize>,
@@ -185,7 +195,9 @@ impl<'a> Sink<'a> for Builder<'_, '_> {
     fn key(&mut self, text: TextBytes<'a>) {
         self.attempt(|builder| {
             let name = leaf::key_of(builder.ctx, text)?;
-            if let Some(Open::Object { key, .. }) = builder.open.last_mut() {
+            if let Some(Open::Object { key, .. } | Open::Interface { key, .. }) =
+                builder.open.last_mut()
+            {
                 *key = Some(name);
             }
             Ok(())
@@ -303,6 +315,18 @@ impl<'js> Builder<'_, 'js> {
                 let members = Vec::with_capacity(items);
                 Open::Set { set, members }
             }
+            Container::Interface(interface) => {
+                let fields = Object::new(ctx.clone())?.into_value();
+                // Its number is due now; who refers to it before it is there refers to its fields.
+                let slot = self.register(&fields).then(|| self.shared.len() - 1);
+                Open::Interface {
+                    interface,
+                    slot,
+                    fields,
+                    elements: Vec::new(),
+                    key: None,
+                }
+            }
             Container::Error => {
                 // Nothing can refer to it before its name and message are there; its number is due now.
                 let nothing = Value::new_undefined(ctx.clone());
@@ -350,6 +374,25 @@ impl<'js> Builder<'_, 'js> {
                 hooks.set_fill(ctx)?.call::<_, ()>((set.clone(), members))?;
                 set
             }
+            Some(Open::Interface {
+                interface,
+                slot,
+                fields,
+                elements,
+                ..
+            }) => {
+                let content = match interface.has_keys() {
+                    true => fields,
+                    false => raw::array(ctx, &elements)?,
+                };
+                let object: Value = hooks
+                    .new_interface(ctx)?
+                    .call((interfaces::number_of(interface), content))?;
+                if let Some(slot) = slot {
+                    self.shared[slot] = object.clone();
+                }
+                object
+            }
             Some(Open::Error { error, .. }) => {
                 error.unwrap_or_else(|| Value::new_undefined(ctx.clone()))
             }
@@ -364,7 +407,19 @@ impl<'js> Builder<'_, 'js> {
             Some(Open::Array { elements, .. }) => elements.push(value),
             Some(Open::Map { entries, .. }) => entries.push(value),
             Some(Open::Set { members, .. }) => members.push(value),
-            Some(Open::Object { object, key, .. }) => {
+            Some(Open::Interface {
+                interface,
+                elements,
+                ..
+            }) if !interface.has_keys() => elements.push(value),
+            Some(
+                Open::Object { object, key, .. }
+                | Open::Interface {
+                    fields: object,
+                    key,
+                    ..
+                },
+            ) => {
                 if let Some(key) = key.take() {
                     raw::define(object, &key, &value, Enumerable::Yes)?;
                 }

@@ -15,7 +15,7 @@ pub(crate) use refusal::data_clone_error;
 
 use crate::{
     engine::js::{Array, Ctx, Error, Exception, Result, Value},
-    externals,
+    externals, interfaces,
     prelude::Hooks,
     raw::{self, Key},
     stack, state,
@@ -386,6 +386,13 @@ impl<'js> Encoding<'_, 'js> {
             let prototype = raw::prototype(object)?;
             let plain = self.hooks.samples().object_prototype;
             if !prototype.is_null() && raw::identity(&prototype) != plain {
+                if let Some((interface, content)) = interfaces::content_of(self.ctx, object)? {
+                    self.output.tag(interface.tag())?;
+                    return match interface.has_keys() {
+                        true => self.plain_object(&content),
+                        false => self.array(&content),
+                    };
+                }
                 if self.reference(object)? {
                     return Ok(());
                 }

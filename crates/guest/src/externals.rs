@@ -15,7 +15,13 @@ const EXPORT: u32 = 0;
 const IMPORT: u32 = 1;
 
 /// Kinds by the numbers that `stubs.js` has for them.
-const KINDS: [Kind; 4] = [Kind::Target, Kind::Source, Kind::Sink, Kind::Loader];
+const KINDS: [Kind; 5] = [
+    Kind::Target,
+    Kind::Source,
+    Kind::Sink,
+    Kind::Loader,
+    Kind::Entrypoint,
+];
 
 /// Bytes of the props of a loopback stub.
 const PROPS_BYTES_MAX: usize = 64 << 10;

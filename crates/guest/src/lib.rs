@@ -18,6 +18,7 @@ mod externals;
 mod finish;
 mod heap;
 mod host;
+mod interfaces;
 mod json;
 mod lines;
 mod modules;

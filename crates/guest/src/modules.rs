@@ -20,8 +20,8 @@ use std::{
     rc::Rc,
 };
 
-/// The module that the guest itself provides; evaluated before the snapshot.
-pub(crate) const WORKERS_MODULE: &str = "cloudflare:workers";
+/// The modules that the guest itself provides; evaluated before the snapshot.
+pub(crate) const BUILT_IN: [&str; 2] = ["cloudflare:workers", "cloudflare:sockets"];
 
 /// Two empty lines stand before every module's first line: the engine counts columns of the first line of a source
 /// from 0, of all others from 1. They have the numbers -1 and 0 (0 alone can't be asked for).
@@ -152,7 +152,7 @@ unsafe extern "C" fn normalize(
         Some(name) => name.to_owned(),
         None => resolve(&importer, &specifier),
     };
-    if name != WORKERS_MODULE && !is_known(&name) {
+    if !BUILT_IN.contains(&&name[..]) && !is_known(&name) {
         no_such_module(&ctx, &specifier, &importer);
         return ptr::null_mut();
     }

@@ -7,7 +7,7 @@ use crate::{
         js::{Ctx, Function, Module, Object, Persistent, Result, Value, function::Func},
     },
     export, finish, heap, host,
-    modules::{self, WORKERS_MODULE},
+    modules::{self, BUILT_IN},
     raw, stack,
     state::{self, State},
     thrown, web,
@@ -51,6 +51,10 @@ hooks! {
     external_of = "externalOf",
     /// `(whose, id, kind) -> stub`: what an entry of a table of externals is here.
     stub_of = "stubOf",
+    /// `(object) -> [number, content] or undefined`: what an object of the web platform is copied by.
+    interface_content = "interfaceContent",
+    /// `(number, content) -> object`
+    new_interface = "newInterface",
     /// `(value) -> stub or undefined`: a stub of its own for what can't be copied.
     copy_stub = "copyStub",
     /// `(id)`: nobody outside holds an export any more.
@@ -210,15 +214,16 @@ fn set_up(ctx: &Ctx<'_>) -> Result<Hooks> {
     let prelude: Function = raw::eval_without_source(ctx, SCRIPT_NAME, SCRIPT)?.get()?;
     let object: Object = prelude.call((host_object(ctx)?,))?;
 
-    let workers = Module::declare(
-        ctx.clone(),
-        WORKERS_MODULE,
-        object.get::<_, String>("workersModuleSource")?,
-    )?;
-    workers
-        .meta()?
-        .set("exports", object.get::<_, Value>("workersModuleExports")?)?;
-    workers.eval()?.1.finish::<()>()?;
+    let built_in: Object = object.get("builtInModules")?;
+    for name in BUILT_IN {
+        let parts: Object = built_in.get(name)?;
+        let source: String = parts.get("source")?;
+        let module = Module::declare(ctx.clone(), name, source)?;
+        module
+            .meta()?
+            .set("exports", parts.get::<_, Value>("exports")?)?;
+        module.eval()?.1.finish::<()>()?;
+    }
 
     Hooks::new(ctx, &object)
 }

@@ -166,7 +166,8 @@ impl Address {
         match self {
             Self::Export(export) => export.kind,
             Self::Remote(remote) => remote.kind,
-            Self::Entrypoint(_) | Self::Broken => Kind::Target,
+            Self::Entrypoint(_) => Kind::Entrypoint,
+            Self::Broken => Kind::Target,
         }
     }
 

@@ -87,9 +87,9 @@ impl Table {
                 worker: worker.clone(),
                 isolate: self.isolate,
                 id,
-                // Loaders are not made by guests.
+                // Loaders and entrypoints are not made by guests.
                 kind: match kind {
-                    Kind::Loader => Kind::Target,
+                    Kind::Loader | Kind::Entrypoint => Kind::Target,
                     kind => kind,
                 },
             })),

@@ -6,6 +6,7 @@
 use crate::bigint::BigInt;
 use crate::bounds::Bounds;
 use crate::error::DecodeError;
+use crate::interface::Interface;
 use crate::read::TextBytes;
 use crate::sink::{Container, Field, Leaf, Primitive, Sink};
 use crate::text::Text;
@@ -41,6 +42,8 @@ enum Members {
     Object(Vec<(Text, Value)>, Text),
     Map(Vec<(Value, Value)>, Option<Value>),
     Error(Box<ErrorValue>, Field),
+    Elements(Interface, Vec<Value>),
+    Fields(Interface, Vec<(Text, Value)>, Text),
 }
 
 impl<'a> Sink<'a> for Builder {
@@ -55,7 +58,7 @@ impl<'a> Sink<'a> for Builder {
 
     fn key(&mut self, key: TextBytes<'a>) {
         if let Some(Open {
-            members: Members::Object(_, next),
+            members: Members::Object(_, next) | Members::Fields(_, _, next),
             ..
         }) = self.open.last_mut()
         {
@@ -81,6 +84,12 @@ impl<'a> Sink<'a> for Builder {
             Container::Object => Members::Object(Vec::with_capacity(items / 2), Text::new()),
             Container::Map => Members::Map(Vec::with_capacity(items / 2), None),
             Container::Error => Members::Error(Box::default(), Field::Name),
+            Container::Interface(interface) if interface.has_keys() => {
+                Members::Fields(interface, Vec::with_capacity(items / 2), Text::new())
+            }
+            Container::Interface(interface) => {
+                Members::Elements(interface, Vec::with_capacity(items))
+            }
         };
         self.open.push(Open {
             shared: std::mem::take(&mut self.shared_next),
@@ -98,6 +107,12 @@ impl<'a> Sink<'a> for Builder {
             Members::Object(properties, _) => Value::Object(properties),
             Members::Map(entries, _) => Value::Map(entries),
             Members::Error(error, _) => Value::Error(error),
+            Members::Elements(interface, elements) => {
+                Value::Interface(interface, Box::new(Value::Array(elements)))
+            }
+            Members::Fields(interface, fields, _) => {
+                Value::Interface(interface, Box::new(Value::Object(fields)))
+            }
         };
         self.add(mark(value, shared));
     }
@@ -111,8 +126,10 @@ impl Builder {
             return;
         };
         match members {
-            Members::Array(elements) | Members::Set(elements) => elements.push(value),
-            Members::Object(properties, key) => {
+            Members::Array(elements) | Members::Set(elements) | Members::Elements(_, elements) => {
+                elements.push(value)
+            }
+            Members::Object(properties, key) | Members::Fields(_, properties, key) => {
                 properties.push((std::mem::take(key), value));
             }
             Members::Map(entries, key) => match key.take() {

@@ -181,6 +181,10 @@ impl<'v> Encoder<'v, '_> {
                 self.tag(tag::BOXED);
                 self.pending.push(Pending::One(primitive));
             }
+            Value::Interface(interface, content) => {
+                self.tag(interface.tag());
+                self.pending.push(Pending::One(content));
+            }
             Value::Shared(inner) => self.shared(inner),
             Value::Reference(index) => match &self.renumbering {
                 Some(Renumbering { objects, .. }) if (*index as usize) < objects.len() => {

@@ -27,6 +27,7 @@ mod decode;
 mod encode;
 mod error;
 mod float;
+mod interface;
 #[cfg(feature = "json")]
 mod json;
 #[cfg(feature = "json")]
@@ -47,6 +48,7 @@ pub use bounds::{Bounds, DEPTH_CEILING, Summary};
 pub use decode::decode;
 pub use encode::{encode, encode_into};
 pub use error::DecodeError;
+pub use interface::Interface;
 #[cfg(feature = "json")]
 pub use json::{JsonError, from_json, to_json, to_json_bounded};
 #[cfg(feature = "json")]

@@ -3,6 +3,7 @@
 //!
 //! Owns the vocabulary only. Everything in it has been checked and borrows from the input.
 
+use crate::interface::Interface;
 pub use crate::read::{Chunks, TextBytes};
 use crate::typed_array::TypedArrayKind;
 
@@ -95,6 +96,8 @@ pub enum Container {
     Map,
     /// An error: fields and values. Name and message come first and are leaves.
     Error,
+    /// An object of the web platform: elements, or keys and values as in a plain object.
+    Interface(Interface),
 }
 
 impl Container {
@@ -103,6 +106,7 @@ impl Container {
         match self {
             Self::Array | Self::Set => false,
             Self::Object | Self::Map | Self::Error => true,
+            Self::Interface(interface) => interface.has_keys(),
         }
     }
 }

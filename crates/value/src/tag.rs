@@ -73,3 +73,11 @@ pub const HOLE: u64 = 40002;
 pub const BOXED: u64 = 40003;
 /// A `DataView`: the bytes in its window.
 pub const DATA_VIEW: u64 = 40004;
+/// A `Headers` object: an array of `[name, value]`.
+pub const HEADERS: u64 = 40005;
+/// A `Request`: a map of its fields.
+pub const REQUEST: u64 = 40006;
+/// A `Response`: a map of its fields.
+pub const RESPONSE: u64 = 40007;
+/// A `Blob` or `File`: a map of its fields.
+pub const BLOB: u64 = 40008;

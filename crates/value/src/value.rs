@@ -4,6 +4,7 @@
 //! from `decode` or from `from_json`; only the latter two see bytes that nobody has checked.
 
 use crate::bigint::BigInt;
+use crate::interface::Interface;
 use crate::text::Text;
 use crate::typed_array::TypedArrayKind;
 
@@ -12,11 +13,12 @@ pub const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// A JavaScript value, by the structured-clone rules.
 ///
-/// Four variants have a place of their own, and bytes made from a tree that breaks the rule are refused by every
+/// Five variants have a place of their own, and bytes made from a tree that breaks the rule are refused by every
 /// decoder:
 ///
 /// - [`Hole`](Self::Hole) stands directly in an [`Array`](Self::Array) only.
 /// - [`Boxed`](Self::Boxed) holds a bool, number, bigint or string.
+/// - [`Interface`](Self::Interface) holds an array or an object.
 /// - [`Shared`](Self::Shared) holds what has an identity: not a primitive, not another `Shared` or `Reference`.
 /// - [`Reference`](Self::Reference) comes after the `Shared` that it means has begun, in the order of encoding.
 ///
@@ -76,6 +78,9 @@ pub enum Value {
     Error(Box<ErrorValue>),
     /// A boxed primitive such as `new String("x")`.
     Boxed(Box<Value>),
+    /// An object of the web platform, by what is in it: an [`Array`](Self::Array) for `Headers`, an
+    /// [`Object`](Self::Object) for the others, with the fields that `schema/value.md` lists.
+    Interface(Interface, Box<Value>),
     /// An object that is referred to again. The shared objects of a tree are numbered from 0 in order of encoding: a
     /// parent before its members, keys before values.
     Shared(Box<Value>),
@@ -171,6 +176,7 @@ impl Value {
                 Self::Map(entries) => {
                     pending.extend(entries.iter().rev().flat_map(|(key, value)| [value, key]));
                 }
+                Self::Interface(_, content) => pending.push(content),
                 Self::Error(error) => {
                     pending.extend(error.props.iter().rev().map(|(_, value)| value));
                     pending.extend(&error.errors);
@@ -237,6 +243,14 @@ impl Value {
     pub fn as_object(&self) -> Option<&[(Text, Value)]> {
         match self.unshared() {
             Self::Object(properties) => Some(properties),
+            _ => None,
+        }
+    }
+
+    /// What is in it, if it is an object of that class of the web platform.
+    pub fn as_interface(&self, interface: Interface) -> Option<&Value> {
+        match self.unshared() {
+            Self::Interface(found, content) if *found == interface => Some(content),
             _ => None,
         }
     }
@@ -312,6 +326,9 @@ impl PartialEq for Value {
             (Self::Error(left), Self::Error(right)) => left == right,
             (Self::Boxed(left), Self::Boxed(right)) | (Self::Shared(left), Self::Shared(right)) => {
                 left == right
+            }
+            (Self::Interface(left, left_content), Self::Interface(right, right_content)) => {
+                left == right && left_content == right_content
             }
             (Self::Reference(left), Self::Reference(right))
             | (Self::External(left), Self::External(right)) => left == right,

@@ -7,6 +7,7 @@
 use crate::bounds::{Bounds, Summary};
 use crate::date;
 use crate::error::DecodeError;
+use crate::interface::Interface;
 use crate::read::{Chunks, Head, Reader, TextBytes};
 use crate::sink::{Container, Field, Leaf, Primitive, Sink};
 use crate::tag;
@@ -97,6 +98,7 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
             frame.value_due = has_keys && !is_value;
             match container {
                 Container::Object if !is_value => self.key()?,
+                Container::Interface(_) if has_keys && !is_value => self.key()?,
                 Container::Error if is_value => self.field_value()?,
                 Container::Error => self.field_key()?,
                 _ => self.item(container == Container::Array)?,
@@ -308,6 +310,15 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
         }
         let at = self.reader.at();
         let invalid = |expected| DecodeError::TagContentInvalid { tag, expected, at };
+        if let Some(interface) = Interface::from_tag(tag) {
+            let container = Container::Interface(interface);
+            return match (self.reader.head()?, interface.has_keys()) {
+                (Head::Array(length), false) => self.open(container, length, at),
+                (Head::Map(length), true) => self.open(container, length, at),
+                (_, false) => Err(invalid("an array")),
+                (_, true) => Err(invalid("a map")),
+            };
+        }
         let leaf = match tag {
             tag::SET => match self.reader.head()? {
                 Head::Array(length) => return self.open(Container::Set, length, at),

@@ -81,6 +81,7 @@ impl Seen {
                 self.look(key);
                 self.look(value);
             }),
+            Value::Interface(_, content) => self.look(content),
             Value::Error(error) => {
                 error
                     .cause

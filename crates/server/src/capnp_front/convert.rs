@@ -111,7 +111,7 @@ pub(super) fn write_externals(
         let client = TargetServer::client(connected, address.clone(), 0)?;
         let mut external = list.reborrow().get(index as u32);
         match address.kind() {
-            Kind::Target | Kind::Loader => external.set_target(client),
+            Kind::Target | Kind::Loader | Kind::Entrypoint => external.set_target(client),
             Kind::Source => external.set_source(client),
             Kind::Sink => external.set_sink(client),
         }

@@ -160,7 +160,8 @@ impl<'v> Writer<'v> {
             | Value::Map(_)
             | Value::Set(_)
             | Value::ArrayBuffer(_)
-            | Value::DataView(_) => {
+            | Value::DataView(_)
+            | Value::Interface(..) => {
                 self.out.push_str("{}");
             }
             Value::External(index) => {

@@ -1,6 +1,6 @@
 //! Generators that several tests use.
 
-use coracle_value::{BigInt, ErrorValue, Text, TypedArrayKind, Value};
+use coracle_value::{BigInt, ErrorValue, Interface, Text, TypedArrayKind, Value};
 use proptest::prelude::*;
 
 /// Entries in the table of externals that generated values refer to.
@@ -98,6 +98,20 @@ fn tree() -> impl Strategy<Value = Value> {
             members().prop_map(Value::Set),
             properties().prop_map(Value::Object),
             prop::collection::vec((inner.clone(), inner.clone()), 0..4).prop_map(Value::Map),
+            members().prop_map(|members| {
+                Value::Interface(Interface::Headers, Box::new(Value::Array(members)))
+            }),
+            (
+                prop::sample::select(vec![
+                    Interface::Request,
+                    Interface::Response,
+                    Interface::Blob
+                ]),
+                properties()
+            )
+                .prop_map(|(interface, fields)| {
+                    Value::Interface(interface, Box::new(Value::Object(fields)))
+                }),
             inner
                 .clone()
                 .prop_map(|value| Value::Shared(Box::new(value))),
@@ -152,6 +166,12 @@ fn keep_rules(value: &mut Value, in_array: bool, shared: &mut u32) {
             keep_rules(key, false, shared);
             keep_rules(value, false, shared);
         }),
+        Value::Interface(_, content) => match &mut **content {
+            Value::Array(elements) => elements
+                .iter_mut()
+                .for_each(|value| keep_rules(value, false, shared)),
+            content => keep_rules(content, false, shared),
+        },
         Value::Error(error) => {
             error
                 .cause

@@ -1,0 +1,359 @@
+// HTTP objects as values, requests that leave the isolate, and requests and connections that come in.
+//
+// Owns: what Headers, Request, Response and Blob are copied by, `fetch` and `connect` of entrypoints and of the outbound,
+// and sockets.
+// Must never: send a request anywhere but to the import that the host keeps for it or to a stub, or use a body twice.
+
+// Classes by the numbers that crates/guest/src/interfaces.rs has for them.
+const HEADERS = 0;
+const REQUEST = 1;
+const RESPONSE = 2;
+const BLOB = 3;
+
+// --- values ---
+
+// What an object of the web platform is copied by: [number, content], or undefined where it is of no such class.
+function interfaceContent(object) {
+  if (isHeaders(object)) return listOfTwo(HEADERS, pairsOf(headersList(object)));
+  if (isRequest(object)) return listOfTwo(REQUEST, requestContent(requestParts(object)));
+  if (isResponse(object)) return listOfTwo(RESPONSE, responseContent(responseParts(object)));
+  if (isBlob(object)) return listOfTwo(BLOB, blobContent(blobParts(object)));
+  return undefined;
+}
+
+function pairsOf(flat) {
+  const pairs = newList();
+  for (let index = 0; index < flat.length; index += 2) {
+    pairs[pairs.length] = listOfTwo(flat[index], flat[index + 1]);
+  }
+  return pairs;
+}
+
+function requestContent(parts) {
+  return {
+    __proto__: null,
+    url: parts.url,
+    method: parts.method,
+    headers: pairsOf(parts.headers),
+    body: bodyContent(parts.body),
+    redirect: parts.redirect,
+  };
+}
+
+function responseContent(parts) {
+  return {
+    __proto__: null,
+    status: parts.status,
+    statusText: parts.statusText,
+    headers: pairsOf(parts.headers),
+    body: bodyContent(parts.body),
+  };
+}
+
+function blobContent(parts) {
+  const content = { __proto__: null, type: parts.type, bytes: bufferOf(parts.bytes) };
+  if (parts.name !== undefined) {
+    content.name = parts.name;
+    content.lastModified = parts.lastModified;
+  }
+  return content;
+}
+
+function bodyContent(body) {
+  if (body === undefined || body === null) return null;
+  return body.bytes !== undefined ? bufferOf(body.bytes) : body.stream;
+}
+
+// A buffer that holds just these bytes.
+function bufferOf(bytes) {
+  return TypedArrayPrototypeGetBuffer(wholeBytes(bytes));
+}
+
+const malformed = (what) => new TypeErrorConstructor("The " + what + " that was passed is malformed.");
+
+// The object that came as this content, every part of which is a stranger's word.
+function newInterface(number, content) {
+  if (number === HEADERS) return newHeaders(flatOf(content, "Headers"));
+  if (number === REQUEST) return requestOfContent(content);
+  if (number === RESPONSE) return responseOfContent(content);
+  const bytes = bytesOfBuffer(ownData(content, "bytes"));
+  if (bytes === undefined) throw malformed("Blob");
+  const name = ownData(content, "name");
+  const lastModified = ownData(content, "lastModified");
+  return newBlobOf({
+    __proto__: null,
+    type: textOf(content, "type", "", "Blob"),
+    bytes,
+    name: typeof name === "string" ? name : undefined,
+    lastModified: typeof lastModified === "number" ? lastModified : 0,
+  });
+}
+
+function requestOfContent(content) {
+  const method = toRequestMethod(textOf(content, "method", "GET", "Request"));
+  const body = bodyOf(ownData(content, "body"), "Request");
+  if (body !== undefined && (method === "GET" || method === "HEAD")) throw malformed("Request");
+  return newRequestOf({
+    __proto__: null,
+    url: toRequestUrl(textOf(content, "url", undefined, "Request")),
+    method,
+    headers: flatOf(ownData(content, "headers"), "Request"),
+    body,
+    redirect: toWord("redirect", textOf(content, "redirect", "follow", "Request")),
+    signal: undefined,
+  });
+}
+
+function responseOfContent(content) {
+  const status = ownData(content, "status") ?? 200;
+  const statusText = textOf(content, "statusText", "", "Response");
+  const body = bodyOf(ownData(content, "body"), "Response");
+  const isStatus = typeof status === "number" && status >= 200 && status <= 599 && MathFloor(status) === status;
+  if (!isStatus || !isReason(statusText)) throw malformed("Response");
+  return newResponseOf({
+    __proto__: null,
+    status,
+    statusText,
+    headers: flatOf(ownData(content, "headers"), "Response"),
+    body: NULL_BODY_STATUS[status] === true ? undefined : body,
+  });
+}
+
+function textOf(content, field, absent, what) {
+  const text = ownData(content, field) ?? absent;
+  if (typeof text !== "string") throw malformed(what);
+  return text;
+}
+
+function flatOf(pairs, what) {
+  const flat = newList();
+  if (pairs === undefined) return flat;
+  if (!ArrayIsArray(pairs)) throw malformed(what);
+  for (let index = 0; index < pairs.length; index++) {
+    const pair = ownData(pairs, index);
+    if (!ArrayIsArray(pair) || pair.length !== 2) throw malformed(what);
+    const name = ownData(pair, 0);
+    const value = ownData(pair, 1);
+    if (typeof name !== "string" || typeof value !== "string") throw malformed(what);
+    flat[flat.length] = toHeaderName(name);
+    flat[flat.length] = toHeaderValue(value);
+  }
+  return flat;
+}
+
+function bodyOf(body, what) {
+  if (body === undefined || body === null) return undefined;
+  if (isReadableStream(body)) return { __proto__: null, bytes: undefined, stream: body, length: undefined };
+  const bytes = bytesOfBuffer(body);
+  if (bytes === undefined) throw malformed(what);
+  return { __proto__: null, bytes, stream: undefined, length: undefined };
+}
+
+function bytesOfBuffer(value) {
+  try {
+    ArrayBufferPrototypeGetByteLength(value);
+  } catch {
+    return undefined;
+  }
+  return new Uint8ArrayConstructor(value);
+}
+
+// --- requests that leave ---
+
+// What this worker's own requests and connections go to. The host keeps it under a number; no stub is ever made of it.
+const outboundHook = { __proto__: null, kind: IMPORT, id: OUTBOUND, isEntrypoint: true, references: 1 };
+
+function sendRequest(request) {
+  return fetchFrom(outboundHook, request);
+}
+
+// Calls `fetch` of what is behind a hook; answers a promise of the Response.
+function fetchFrom(hook, request) {
+  const signal = requestState(request).source;
+  if (signal !== undefined && signal.isAborted) return PromiseReject(signal.reason);
+  const path = newList();
+  path[0] = "fetch";
+  const args = newList();
+  args[0] = request;
+  const answer = start(hook, path, false, args, false);
+  const deferred = newDeferred();
+  const onAborted = (reason) => {
+    callBack(answer);
+    deferred.reject(reason);
+  };
+  if (signal !== undefined) addAbortAlgorithm(signal, onAborted);
+  const stopListening = () => {
+    if (signal !== undefined) removeAbortAlgorithm(signal, onAborted);
+  };
+  react(
+    answer.promise,
+    (response) => {
+      stopListening();
+      if (isResponse(response)) deferred.resolve(response);
+      else deferred.reject(new TypeErrorConstructor("What the request was sent to did not answer with a Response."));
+    },
+    (error) => {
+      stopListening();
+      deferred.reject(error);
+    },
+  );
+  return deferred.promise;
+}
+
+// --- requests that come in ---
+
+const noHandler = (name) => new ErrorConstructor("Handler does not export a " + name + "() function.");
+
+// Calls the `fetch` handler of an entrypoint: of an instance with the request, of an object with env and context too.
+function enterFetch(call, receiver, context) {
+  const given = call.args.length > 0 ? call.args[0] : undefined;
+  const request = isRequest(given) ? given : new Request(given, call.args[1]);
+  const handler = handlerOf(receiver, "fetch", context === undefined);
+  if (handler === undefined) throw noHandler("fetch");
+  settle(ReflectApply(handler, receiver, handlerArgs(request, context)), finishFetch, failCall, call);
+}
+
+function handlerArgs(first, context) {
+  const args = newList();
+  args[0] = first;
+  if (context !== undefined) {
+    args[1] = env;
+    args[2] = context;
+  }
+  return args;
+}
+
+function finishFetch(call, response) {
+  if (isResponse(response)) {
+    call.done(call.state, response);
+    return;
+  }
+  const kind = response === null ? "null" : typeof response === "object" ? "another object" : typeof response;
+  failCall(call, new TypeErrorConstructor("The fetch() handler has to return a Response or a promise of one, not " + kind + "."));
+}
+
+// The method of that name of an instance's classes, or of an object itself.
+function handlerOf(receiver, name, isInstance) {
+  let owner = isInstance ? ReflectGetPrototypeOf(receiver) : receiver;
+  while (isInstance && owner !== null && owner !== WorkerEntrypointPrototype && !ObjectHasOwn(owner, name)) {
+    owner = ReflectGetPrototypeOf(owner);
+  }
+  if (owner === null || owner === WorkerEntrypointPrototype || !ObjectHasOwn(owner, name)) return undefined;
+  const handler = receiver[name];
+  return typeof handler === "function" ? handler : undefined;
+}
+
+// --- connections ---
+
+// A socket over a stream to read from and one to write to.
+class Socket {
+  #parts;
+
+  constructor(token, parts) {
+    if (token !== INTERNAL) throw illegalConstructor();
+    this.#parts = parts;
+  }
+
+  get readable() {
+    return this.#parts.readable;
+  }
+  get writable() {
+    return this.#parts.writable;
+  }
+  get opened() {
+    return this.#parts.opened;
+  }
+  get closed() {
+    return this.#parts.closed.promise;
+  }
+  get secureTransport() {
+    this.#parts;
+    return "off";
+  }
+
+  close() {
+    const { readable, writable, closed } = this.#parts;
+    const reason = new ErrorConstructor("The socket was closed.");
+    markHandled(readableCancel(readableState(readable), reason));
+    const state = writableState(writable);
+    if (!isCloseQueuedOrInFlight(state)) markHandled(writableClose(state));
+    closed.resolve(undefined);
+    return closed.promise;
+  }
+}
+defineInterface("Socket", Socket, true);
+
+function newSocket(readable, writable, opened) {
+  return new Socket(INTERNAL, { __proto__: null, readable, writable, opened, closed: newDeferred() });
+}
+
+function addressText(address) {
+  if (typeof address === "string") return address;
+  const { hostname, port } = address;
+  return StringConstructor(hostname) + ":" + StringConstructor(port);
+}
+
+// Calls `connect` of what is behind a hook; answers a socket at once.
+function connectTo(hook, address, options) {
+  const path = newList();
+  path[0] = "connect";
+  const args = newList();
+  args[0] = addressText(address);
+  if (options !== undefined) args[1] = options;
+  const colon = StringPrototypeIndexOf(args[0], ":");
+  if (colon < 0 || colon === args[0].length - 1) throw new TypeErrorConstructor("Specified address is missing port.");
+  const ends = newDeferred();
+  react(
+    start(hook, path, false, args, false).promise,
+    (value) => {
+      const readable = isObject(value) ? ownData(value, "readable") : undefined;
+      const writable = isObject(value) ? ownData(value, "writable") : undefined;
+      if (!isReadableStream(readable) || !isWritableStream(writable)) {
+        ends.reject(new TypeErrorConstructor("What the connection was made to did not answer with { readable, writable }."));
+        return;
+      }
+      ends.resolve({ __proto__: null, source: takeByteSource(readable), sink: takeByteSink(writable) });
+    },
+    ends.reject,
+  );
+  const within = (use) => {
+    const deferred = newDeferred();
+    react(ends.promise, (opened) => react(use(opened), deferred.resolve, deferred.reject), deferred.reject);
+    return deferred.promise;
+  };
+  const readable = newByteStream({
+    __proto__: null,
+    pull: (bytesMax) => within(({ source }) => source.pull(bytesMax)),
+    cancel: (reason) => within(({ source }) => source.cancel(reason)),
+  });
+  const writable = newSinkStream({
+    __proto__: null,
+    write: (bytes) => within(({ sink }) => sink.write(bytes)),
+    close: () => within(({ sink }) => sink.close()),
+    abort: (reason) => within(({ sink }) => sink.abort(reason)),
+  });
+  const opened = newDeferred();
+  react(ends.promise, () => opened.resolve({ remoteAddress: args[0], localAddress: undefined }), opened.reject);
+  // Who does not look at it has the error with the streams.
+  markHandled(opened.promise);
+  return newSocket(readable, writable, opened.promise);
+}
+
+// `connect` of the module "cloudflare:sockets".
+function connect(address, options) {
+  refuseInModuleScope();
+  return connectTo(outboundHook, address, options);
+}
+
+// Calls the `connect` handler of an entrypoint with its end of a connection; the caller gets the other one.
+function enterConnect(call, receiver, context) {
+  const handler = handlerOf(receiver, "connect", context === undefined);
+  if (handler === undefined) throw noHandler("connect");
+  const inward = newIdentityState(undefined);
+  const outward = newIdentityState(undefined);
+  const opened = newDeferred();
+  opened.resolve({ remoteAddress: undefined, localAddress: call.args[0] });
+  const socket = newSocket(inward.readable.object, outward.writable.object, opened.promise);
+  holdUntil(call.invocation, ReflectApply(handler, receiver, handlerArgs(socket, context)));
+  call.done(call.state, { readable: outward.readable.object, writable: inward.writable.object });
+}
