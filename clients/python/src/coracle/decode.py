@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from types import GeneratorType
 from typing import Any, Final
 
@@ -33,8 +33,8 @@ _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _DATE_MS_MAX: Final = 8.64e15
 
 Frame = Generator[Any, Any, Any]
-"""An array or map that is being read. Yields for each member, is sent it, and returns itself. What it yields says whether the
-member may be a hole; or it is the frame that reads the member."""
+"""An array or map that is being read. Returns itself in the end. For a member that is an array or map it yields that one's frame
+and is sent what it returned; all others it reads itself."""
 
 
 def decode(data: bytes, externals: Sequence[object] = (), depth_max: int = DEPTH_MAX) -> Any:
@@ -60,8 +60,6 @@ class _Decoder:
         self.externals = externals
         self.depth_max = depth_max
         self.frames: list[Frame] = []
-        self.owed = 0
-        """Items that the open containers of known length still wait for."""
         self.shared: list[Any] = []
         self.is_shared = False
         """Whether what is read next is marked as shared."""
@@ -76,12 +74,10 @@ class _Decoder:
             elif not frames:
                 break
             try:
-                wanted = frames[-1].send(value)
+                value = frames[-1].send(value)
             except StopIteration as ended:
                 frames.pop()
                 value = ended.value
-            else:
-                value = self.item(wanted) if type(wanted) is bool else wanted
         if self.at < len(self.data):
             raise DecodeError(f"more bytes follow the value at byte {self.at}")
         return value
@@ -150,6 +146,16 @@ class _Decoder:
             raise _content_invalid(tag, "a byte string", at)
         return self.bytes_of(length)
 
+    def short_text(self, byte: int, at: int) -> str:
+        """Text of less than 24 bytes, as most keys are."""
+        self.at = end = at + byte - 0x5F
+        if end > len(self.data):
+            raise self.end()
+        try:
+            return self.data[at + 1 : end].decode()
+        except UnicodeDecodeError:
+            raise DecodeError(f"invalid text at byte {at}") from None
+
     def text(self, kind: int, argument: Any, at: int) -> str | None:
         """The string that begins with this head, if one does."""
         if kind == _TEXT:
@@ -179,6 +185,8 @@ class _Decoder:
         if byte < 0x18:
             self.at += 1
             return byte
+        if 0x60 <= byte < 0x78:
+            return self.short_text(byte, at)
         kind, argument = self.head()
         if kind == _TAG and argument == tags.SHARED:
             at = self.at
@@ -316,11 +324,12 @@ class _Decoder:
         self.check_depth(at)
         return self._headers(self.opened(length, 1), at)
 
-    def _headers(self, count: Iterator[None], at: int) -> Frame:
+    def _headers(self, count: Iterable[Any], at: int) -> Frame:
         headers = self.known(Headers())
         fields = []
         for _ in count:
-            fields.append((yield False))
+            member = self.item(False)
+            fields.append((yield member) if type(member) is GeneratorType else member)
         headers.__init__(_header_fields(fields, tags.HEADERS, at))
         return headers
 
@@ -330,14 +339,14 @@ class _Decoder:
         self.check_depth(at)
         return self._record(tag, self.opened(length, 2), at)
 
-    def _record(self, tag: int, count: Iterator[None], at: int) -> Frame:
+    def _record(self, tag: int, count: Iterable[Any], at: int) -> Frame:
         # Made before its fields are read, so that they may refer to it.
         record = self.known(_RECORDS[tag].__new__(_RECORDS[tag]))
         fields: dict[str, Any] = {}
         for _ in count:
             key = self.key()
-            next(count)
-            fields[key] = yield False
+            member = self.item(False)
+            fields[key] = (yield member) if type(member) is GeneratorType else member
         _fill(record, fields, tag, at)
         return record
 
@@ -351,51 +360,55 @@ class _Decoder:
         self.check_depth(at)
         return self._array(self.opened(length, 1))
 
-    def _array(self, count: Iterator[None]) -> Frame:
+    def _array(self, count: Iterable[Any]) -> Frame:
         elements: list[Any] = self.known([])
         for _ in count:
-            elements.append((yield True))
+            member = self.item(True)
+            elements.append((yield member) if type(member) is GeneratorType else member)
         return elements
 
     def object(self, length: int | None, at: int) -> Frame:
         self.check_depth(at)
         return self._object(self.opened(length, 2))
 
-    def _object(self, count: Iterator[None]) -> Frame:
+    def _object(self, count: Iterable[Any]) -> Frame:
         properties: dict[str, Any] = self.known({})
         for _ in count:
             key = self.key()
-            next(count)
-            properties[key] = yield False
+            member = self.item(False)
+            properties[key] = (yield member) if type(member) is GeneratorType else member
         return properties
 
     def members(self, length: int | None, at: int) -> Frame:
         self.check_depth(at)
         return self._members(self.opened(length, 1))
 
-    def _members(self, count: Iterator[None]) -> Frame:
+    def _members(self, count: Iterable[Any]) -> Frame:
         members: Set = self.known(Set())
         for _ in count:
-            members.add((yield False))
+            member = self.item(False)
+            members.add((yield member) if type(member) is GeneratorType else member)
         return members
 
     def entries(self, length: int | None, at: int) -> Frame:
         self.check_depth(at)
         return self._entries(self.opened(length, 2))
 
-    def _entries(self, count: Iterator[None]) -> Frame:
+    def _entries(self, count: Iterable[Any]) -> Frame:
         entries: Map = self.known(Map())
         for _ in count:
-            key = yield False
-            next(count)
-            entries[key] = yield False
+            key = self.item(False)
+            if type(key) is GeneratorType:
+                key = yield key
+            member = self.item(False)
+            entries[key] = (yield member) if type(member) is GeneratorType else member
         return entries
 
     def fields(self, length: int | None, at: int) -> Frame:
         self.check_depth(at)
         return self._fields(self.opened(length, 2))
 
-    def _fields(self, count: Iterator[None]) -> Frame:
+    def _fields(self, count: Iterable[Any]) -> Frame:
         error: JsError = self.known(JsError())
         due = 0
         for _ in count:
@@ -406,9 +419,9 @@ class _Decoder:
             if not (index == due or (index > due and due >= 2)):
                 raise DecodeError(f"field of an error at byte {at} is unknown, repeated or out of order")
             due = index + 1
-            next(count)
             if key in ("cause", "errors"):
-                setattr(error, key, (yield False))
+                member = self.item(False)
+                setattr(error, key, (yield member) if type(member) is GeneratorType else member)
                 continue
             at = self.at
             kind, argument = self.head()
@@ -428,32 +441,22 @@ class _Decoder:
 
     def key(self) -> str:
         at = self.at
-        kind, argument = self.head()
-        text = self.text(kind, argument, at)
+        byte = self.data[at] if at < len(self.data) else 0
+        if 0x60 <= byte < 0x78:
+            return self.short_text(byte, at)
+        text = self.text(*self.head(), at)
         if text is None:
             raise DecodeError(f"key at byte {at} is not a string")
         return text
 
-    def opened(self, length: int | None, items_each: int) -> Iterator[None]:
-        """Counts the items of an array or map, keys and values alike, and ends where it ends."""
+    def opened(self, length: int | None, items_each: int) -> Iterable[Any]:
+        """Counts the members of an array or the entries of a map, and ends where it ends."""
         if length is None:
-            return self.count_to_break(items_each)
+            return iter(self.take_break, True)
         # An item takes at least a byte. Refusing here what can't be met keeps claims from being believed.
-        items = length * items_each
-        if items + self.owed > len(self.data) - self.at:
+        if length * items_each > len(self.data) - self.at:
             raise self.end()
-        self.owed += items
-        return self.count_down(items)
-
-    def count_down(self, items: int) -> Iterator[None]:
-        for _ in range(items):
-            self.owed -= 1
-            yield
-
-    def count_to_break(self, items_each: int) -> Iterator[None]:
-        while not self.take_break():
-            for _ in range(items_each):
-                yield
+        return range(length)
 
 
 _TAGS: Final[dict[int, Callable[[_Decoder, int, Any, int, int], Any]]] = {

@@ -43,7 +43,8 @@ _ATTRIBUTE_DEPTH_MAX: Final = 16
 
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG = range(7)
 
-Frame = Generator[object, None, None]
+Frame = Generator[Any, None, None]
+"""An array or map that is being written. Yields the frame of each member that is one itself, and writes all others."""
 Export = Callable[[object], "int | None"]
 """Puts what is passed by reference into the table and returns its index; none if it is nothing of the kind."""
 
@@ -81,13 +82,9 @@ class _Encoder:
                 frames.append(frame)
             if not frames:
                 return self.finished()
-            for member in frames[-1]:
-                frame = self.write(member)
-                if frame is not None:
-                    break
-            else:
+            frame = next(frames[-1], None)
+            if frame is None:
                 frames.pop()
-                frame = None
 
     def finished(self) -> bytes:
         """The bytes with the marks of shared objects, which are numbered by where they begin."""
@@ -234,7 +231,10 @@ class _Encoder:
                 self.head(_TAG, tags.WTF8)
                 self.byte_string(data)
                 return
-        self.head(_TEXT, len(data))
+        if len(data) <= 23:
+            self.out.append(0x60 | len(data))
+        else:
+            self.head(_TEXT, len(data))
         self.out += data
 
     def binary(self, value: bytes | bytearray | memoryview) -> None:
@@ -280,8 +280,8 @@ class _Encoder:
             if value is HOLE and holes:
                 self.head(_TAG, tags.HOLE)
                 self.out.append(0xF6)
-            else:
-                yield value
+            elif (frame := self.write(value)) is not None:
+                yield frame
 
     def properties(self, values: Mapping[Any, object]) -> Frame:
         self.head(_MAP, len(values))
@@ -291,14 +291,16 @@ class _Encoder:
                     f"the key {key!r:.100} of a dict is no string, as in a JavaScript object: use coracle.Map for a Map"
                 )
             self.text(key)
-            yield value
+            if (frame := self.write(value)) is not None:
+                yield frame
 
     def entries(self, values: Map) -> Frame:
         self.head(_TAG, tags.MAP)
         self.head(_MAP, len(values))
-        for key, value in values.items():
-            yield key
-            yield value
+        for entry in values.items():
+            for part in entry:
+                if (frame := self.write(part)) is not None:
+                    yield frame
 
     def record(self, tag: int, fields: dict[str, object]) -> Frame:
         self.head(_TAG, tag)
@@ -315,13 +317,15 @@ class _Encoder:
                 self.text(text)
         if cause is not UNDEFINED:
             self.text("cause")
-            yield cause
+            if (frame := self.write(cause)) is not None:
+                yield frame
         if errors is not UNDEFINED:
             self.text("errors")
-            yield errors
+            if (frame := self.write(errors)) is not None:
+                yield frame
         if props:
             self.text("props")
-            yield _Props(props)
+            yield self.properties(props)
 
     def byte_string(self, data: bytes | bytearray) -> None:
         self.head(_BYTES, len(data))
@@ -329,10 +333,6 @@ class _Encoder:
 
     def head(self, major_type: int, argument: int) -> None:
         self.out += _head(major_type, argument)
-
-
-class _Props(dict[str, Any]):
-    """The further properties of an error, which are never marked as shared: each is an object of its own."""
 
 
 def _record(value: Request | Response | Blob) -> tuple[int, dict[str, object]]:
