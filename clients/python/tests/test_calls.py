@@ -149,6 +149,16 @@ async def test_three_hundred_calls_at_once(session: coracle.Session) -> None:
     assert await asyncio.gather(*[entry.add(n, 1) for n in range(300)]) == [n + 1 for n in range(300)]
 
 
+async def test_calls_take_place_in_the_order_in_which_they_were_sent(load: Load) -> None:
+    entry = await load("make() { let n = 0; return () => ++n; } next() { return globalThis.n = (globalThis.n ?? 0) + 1; }")
+    expected = list(range(1, 51))
+    assert await asyncio.gather(*[entry.next() for _ in expected]) == expected
+    function = await entry.make()
+    assert await asyncio.gather(*[function() for _ in expected]) == expected
+    pipelined = entry.make()
+    assert await asyncio.gather(*[pipelined() for _ in expected]) == expected
+
+
 MAKE = """
     make() { let n = 40; class Counter extends RpcTarget { add(by) { return n += by; } get value() { return n; } }
              return { counter: new Counter(), double: (x) => x * 2, plain: [1] }; }
@@ -176,8 +186,7 @@ async def test_stubs_come_back_and_keep_their_state(load: Load) -> None:
 async def test_calls_go_through_results_that_are_not_there_yet(load: Load) -> None:
     entry = await load(MAKE)
     made = entry.make()
-    results = await asyncio.gather(made.counter.add(1), made.counter.add(1), made.double(5))
-    assert sorted(results) == [10, 41, 42]
+    assert await asyncio.gather(*[made.counter.add(1), made.counter.add(1), made.double(5)]) == [41, 42, 10]
     assert (await made)["plain"][0] == 1
     assert await entry.plain()["1"].deep == "x"
     with pytest.raises(coracle.JsError, match="not a function"):

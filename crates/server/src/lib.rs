@@ -14,6 +14,7 @@ mod admin;
 mod auth;
 mod capnp_front;
 mod config;
+mod in_order;
 mod listen;
 mod metrics;
 mod outcome;

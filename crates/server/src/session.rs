@@ -2,6 +2,7 @@
 //! is called.
 
 use crate::{
+    in_order::yield_in_order,
     outcome::CallAnswer,
     router::{Address, Export, Owner, Payload},
     service::{InFlight, Service},
@@ -277,7 +278,7 @@ impl Worker {
         let service = self.service();
         let arrival = service.arrive();
         // Others that came in the same batch arrive before it is asked whether this one is alone.
-        tokio::task::yield_now().await;
+        yield_in_order().await;
         let in_flight: InFlight = service.call(arrival, call);
         in_flight.answer().await
     }
