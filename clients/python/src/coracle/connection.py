@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -105,12 +105,12 @@ class Connection:
         self.closed = False
         self.tasks: set[asyncio.Task[None]] = set()
 
-    def background(self, work: Coroutine[Any, Any, None]) -> None:
+    def background(self, work: Callable[[], Awaitable[None]]) -> None:
         """Does something that nobody waits for. What it raises is the business of whom it was done for."""
 
         async def quietly() -> None:
             with contextlib.suppress(Exception):
-                await work
+                await work()
 
         task = self.loop.create_task(quietly())
         self.tasks.add(task)
@@ -269,7 +269,7 @@ class Served(wire.Target.Server):  # type: ignore[misc]
         """Nobody can call it any more, which streams have to know."""
         if isinstance(self.target, (ServedStream, ServedSink)) and not self.connection.loop.is_closed():
             target, loop = self.target, self.connection.loop
-            loop.call_soon_threadsafe(lambda: self.connection.background(target.released()))
+            loop.call_soon_threadsafe(lambda: self.connection.background(target.released))
 
     async def call_context(self, context: Any) -> None:
         await self.answer(context, self.called(context.params))

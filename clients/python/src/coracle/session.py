@@ -130,7 +130,7 @@ class Session:
         :param main_module: The module whose exports are the entrypoints; by default the first.
         :param env: The worker's bindings: data, functions, objects, stubs.
         :param outbound: Where its ``fetch()`` and ``connect()`` go: ``UNDEFINED`` for the session's policy, None for nowhere,
-            or a gateway: a stub, an object with ``async def fetch(self, request)`` (and ``connect(self, address, options)``),
+            or a gateway: a stub, an object with ``async def fetch(self, request)`` (and ``connect(self, address, options=None)``),
             or a function that takes a :class:`~coracle.Request` and returns a :class:`~coracle.Response`.
         :param limits: Lower limits than the server's.
         :param compatibility_date: ``YYYY-MM-DD``; empty for the newest date that the server knows.
