@@ -9,7 +9,7 @@ use std::{
 /// Each file may use what the files before it define. What every call needs comes last: the engine lays objects out in
 /// the order of their birth, functions before all else, and a fresh isolate copies each page that it writes to
 /// (docs/decisions/0008). So the functions that a call needs lie beside the intrinsics that they use.
-const FILES: [&str; 40] = [
+const FILES: [&str; 44] = [
     "primordials.js",
     "interfaces.js",
     "web.js",
@@ -34,6 +34,10 @@ const FILES: [&str; 40] = [
     "body.js",
     "request.js",
     "response.js",
+    "compression.js",
+    "messages.js",
+    "crypto-algorithms.js",
+    "crypto.js",
     "stacks.js",
     "inspect.js",
     "console.js",

@@ -290,8 +290,9 @@ function hasListeners(target, type) {
   return list !== undefined && list.length > 0;
 }
 
-// An `onabort` and the like: a listener whose place is that of the first function that was set.
-function defineHandler(prototype, type) {
+// An `onabort` and the like: a listener whose place is that of the first function that was set. `onSet(target)` is called
+// whenever it is set.
+function defineHandler(prototype, type, onSet = ignore) {
   const holders = new WeakMapConstructor();
   const accessors = {
     get handler() {
@@ -301,6 +302,7 @@ function defineHandler(prototype, type) {
     set handler(value) {
       const listeners = listenersOf(this);
       if (listeners === undefined) throw illegalInvocation();
+      onSet(this);
       let holder = WeakMapPrototypeGet(holders, this);
       if (holder === undefined) {
         if (!isObject(value)) return;

@@ -83,7 +83,7 @@ const {
 const SymbolPrototypeToString = uncurry(Symbol.prototype.toString);
 const SymbolPrototypeValueOf = uncurry(Symbol.prototype.valueOf);
 
-const { floor: MathFloor, max: MathMax, min: MathMin, trunc: MathTrunc } = Math;
+const { ceil: MathCeil, floor: MathFloor, max: MathMax, min: MathMin, trunc: MathTrunc } = Math;
 
 const { parse: JSONParse, stringify: JSONStringify } = JSON;
 

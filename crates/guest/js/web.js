@@ -1,4 +1,4 @@
-// Small globals of the web platform: console, structuredClone, Math.random, crypto's randomness, performance, navigator,
+// Small globals of the web platform: console, structuredClone, Math.random, performance, navigator,
 // reportError, and a fetch that asks the host.
 //
 // Must never: hand out `host` or a function of it.
@@ -8,21 +8,11 @@ defineGlobal("console", makeConsole(host.log));
 ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
 
 {
-  const { clone, fillRandom, random } = host;
-
-  // The buffers that structuredClone is to detach.
-  const transferred = (options) => {
-    const buffers = newList();
-    const list = options === undefined || options === null ? undefined : options.transfer;
-    if (list === undefined) return buffers;
-    if (!ArrayIsArray(list)) throw new TypeErrorConstructor("structuredClone: transfer is not an array.");
-    for (let index = 0; index < list.length; index++) buffers[index] = list[index];
-    return buffers;
-  };
+  const { clone, random } = host;
 
   const functions = {
     structuredClone(value, options) {
-      return clone(value, transferred(options));
+      return clone(value, toTransferred(options, "structuredClone"));
     },
     random() {
       return random();
@@ -38,32 +28,6 @@ ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
         return PromiseReject(error);
       }
     },
-    getRandomValues(array) {
-      refuseInModuleScope();
-      const kind = TypedArrayPrototypeGetToStringTag(array);
-      if (kind === undefined || StringPrototypeStartsWith(kind, "Float")) {
-        throw newDOMException("The array must be an integer typed array.", "TypeMismatchError");
-      }
-      const length = TypedArrayPrototypeGetByteLength(array);
-      if (length > 65536) {
-        throw newDOMException("getRandomValues fills at most 65536 bytes, not " + length + ".", "QuotaExceededError");
-      }
-      fillRandom(TypedArrayPrototypeGetBuffer(array), TypedArrayPrototypeGetByteOffset(array), length);
-      return array;
-    },
-    randomUUID() {
-      refuseInModuleScope();
-      const bytes = new Uint8ArrayConstructor(16);
-      fillRandom(TypedArrayPrototypeGetBuffer(bytes), 0, 16);
-      bytes[6] = (bytes[6] & 0x0f) | 0x40;
-      bytes[8] = (bytes[8] & 0x3f) | 0x80;
-      let text = "";
-      for (let index = 0; index < 16; index++) {
-        if (index === 4 || index === 6 || index === 8 || index === 10) text += "-";
-        text += StringPrototypePadStart(NumberPrototypeToString(bytes[index], 16), 2, "0");
-      }
-      return text;
-    },
   };
   defineGlobal("structuredClone", functions.structuredClone);
   defineGlobal("fetch", functions.fetch);
@@ -75,9 +39,6 @@ ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
     enumerable: false,
     configurable: true,
   });
-  const crypto = { getRandomValues: functions.getRandomValues, randomUUID: functions.randomUUID };
-  ObjectDefineProperty(crypto, SymbolToStringTag, { __proto__: null, value: "Crypto", configurable: true });
-  defineGlobal("crypto", crypto);
 }
 
 class Performance {

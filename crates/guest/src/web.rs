@@ -1,8 +1,11 @@
-//! What the web platform's classes in the prelude leave to libraries: parsing URLs and forms, encoding text.
+//! What the web platform's classes in the prelude leave to libraries: parsing URLs and forms, encoding text,
+//! compression, cryptography.
 //!
 //! The prelude has checked what it passes: text is a string without lone surrogates, bytes are a buffer, an offset and a
 //! length. What does not fit all the same is answered with `undefined`, or with less.
 
+mod compression;
+mod crypto;
 mod multipart;
 mod text;
 mod url;
@@ -14,6 +17,8 @@ use crate::{
 
 /// Puts the functions into the prelude's `host`.
 pub(crate) fn install(object: &Object<'_>) -> Result<()> {
+    compression::install(object)?;
+    crypto::install(object)?;
     multipart::install(object)?;
     text::install(object)?;
     url::install(object)

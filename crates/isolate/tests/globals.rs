@@ -574,7 +574,7 @@ fn crypto_fills_integer_arrays_and_makes_uuids() {
         "crypto.getRandomValues(new Uint8Array(0)).length === 0",
         "crypto.getRandomValues(new Uint8Array(65536)).some((n) => n !== 0)",
         "(() => { const b = new ArrayBuffer(8, { maxByteLength: 64 }); const u = new Uint8Array(b); b.resize(40); crypto.getRandomValues(u); return u.length === 40 && u.subarray(20).some((n) => n !== 0) })()",
-        "Object.prototype.toString.call(crypto) === '[object Crypto]' && Object.keys(crypto).length === 2",
+        "Object.prototype.toString.call(crypto) === '[object Crypto]'",
     ] {
         assert_eq!(bench.eval(&format!("return {check};")), true.into(), "{check}");
     }

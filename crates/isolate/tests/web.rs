@@ -56,6 +56,16 @@ fn requests_responses_and_what_they_are_made_of() {
 }
 
 #[test]
+fn cryptography() {
+    assert_suite(include_str!("web/crypto.js"), 70);
+}
+
+#[test]
+fn compression_and_message_ports() {
+    assert_suite(include_str!("web/messages.js"), 40);
+}
+
+#[test]
 fn small_globals() {
     assert_suite(include_str!("web/globals.js"), 20);
 }

@@ -95,6 +95,7 @@ function newHost(asked, emit) {
     log: emit,
     startTimer: note("startTimer", () => operation++),
     cancel: note("cancel"),
+    startHold: note("startHold", () => operation++),
     startCall: note("startCall", () => operation++),
     random: note("random", () => 0.5),
     fillRandom: (buffer, offset, length) => void new Uint8Array(buffer, offset, length).fill(0xab),

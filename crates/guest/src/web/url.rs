@@ -31,26 +31,32 @@ fn parse<'js>(ctx: Ctx<'js>, text: Value<'js>, base: Value<'js>) -> Result<Value
     }
 }
 
-/// Where each part ends, or begins, in the order of url.js.
-const POSITIONS: [Position; 12] = [
-    Position::AfterScheme,
-    Position::BeforeUsername,
-    Position::AfterUsername,
-    Position::BeforePassword,
-    Position::AfterPassword,
-    Position::BeforeHost,
-    Position::AfterHost,
-    Position::BeforePort,
-    Position::AfterPort,
-    Position::BeforePath,
-    Position::AfterPath,
-    Position::AfterQuery,
-];
-
-/// The href, which is ASCII, and the places of its parts.
+/// The href, which is ASCII, and the places of its parts, in the order of url.js.
+///
+/// (The positions of the password are worked out here: `Position` looks beyond the end of a URL like "a://".)
 fn parts<'js>(ctx: &Ctx<'js>, url: &Url) -> Result<Value<'js>> {
+    let at = |position| url[..position].len();
+    let username_end = at(Position::AfterUsername);
+    let (password, password_end) = match url.password() {
+        Some(password) => (username_end + 1, username_end + 1 + password.len()),
+        None => (username_end, username_end),
+    };
+    let places = [
+        at(Position::AfterScheme),
+        at(Position::BeforeUsername),
+        username_end,
+        password,
+        password_end,
+        at(Position::BeforeHost),
+        at(Position::AfterHost),
+        at(Position::BeforePort),
+        at(Position::AfterPort),
+        at(Position::BeforePath),
+        at(Position::AfterPath),
+        at(Position::AfterQuery),
+    ];
     let mut parts = vec![raw::string(ctx, url.as_str().as_bytes())?];
-    parts.extend(POSITIONS.map(|position| raw::number(ctx, url[..position].len() as f64)));
+    parts.extend(places.map(|place| raw::number(ctx, place as f64)));
     raw::array(ctx, &parts)
 }
 

@@ -13,7 +13,7 @@ export default suite(() => {
     ["b", "http://a/x/y?z#w", "http://a/x/b"], ["//c/d", "https://a/", "https://c/d"], ["?q", "http://a/x", "http://a/x?q"], ["#f", "http://a/x?q", "http://a/x?q#f"],
     ["http://a:80/", undefined, "http://a/"], ["http://a\\b", undefined, "http://a/b"], [" http://a/\n", undefined, "http://a/"], ["http://0x7f.1/", undefined, "http://127.0.0.1/"],
     ["http://[1::0:1]/", undefined, "http://[1::1]/"], ["http://m\u00fcnchen.de/", undefined, "http://xn--mnchen-3ya.de/"], ["mailto:a@b", undefined, "mailto:a@b"],
-    ["data:text/plain,a b", undefined, "data:text/plain,a b"], ["file:///c:/x/../y", undefined, "file:///c:/y"], ["javascript:alert(1)", undefined, "javascript:alert(1)"], ["a:b", "http://x/", "a:b"],
+    ["data:text/plain,a b", undefined, "data:text/plain,a b"], ["file:///c:/x/../y", undefined, "file:///c:/y"], ["javascript:alert(1)", undefined, "javascript:alert(1)"], ["a:b", "http://x/", "a:b"], ["a://", undefined, "a://"], ["a://@", undefined, "a://"], ["a:", undefined, "a:"],
   ]) {
     equal(new URL(text, base).href, href, text);
   }
