@@ -46,13 +46,13 @@ async function run({ evaluate, prelude, asked }, record) {
       record.on = on;
     }
   };
-  const { namespace, calls } = evaluate(worker)(hooks.workersModuleExports, pause);
+  const { namespace, calls } = evaluate(worker)(hooks.builtInModules["cloudflare:workers"].exports, pause);
   const lists = calls.map(([entrypoint, path, args, outcome], index) => [entrypoint, evaluate(`[${JSON.stringify(entrypoint)}, 0]`), evaluate(`(${JSON.stringify(path)})`), evaluate(`[${JSON.stringify(args)}, undefined, []]`), evaluate(`[${index}, 0, 1e6, 512]`), outcome]);
   const values = evaluate(`({
     map: new Map([[1, { a: 2 }]]), set: new Set([1]), regexp: /a+/giu, date: new Date(5), boxed: [Object(1), Object("x"), Object(true), Object(3n)],
     view: new DataView(new ArrayBuffer(4), 1, 2), typed: new Uint16Array(2), error: new TypeError("m"), empty: new Map(), emptySet: new Set(), flat: [1, 2, 3, 4],
     env: { A: 1 }, bindings: { then: 1, A: 2 }, bytes: new Uint8Array(4), callback: (...args) => args.length, transfer: { transfer: [new ArrayBuffer(1)] },
-    Thrower: { get x() { throw 1; } }, rejected: Promise.reject(new RangeError("late")), globals: { setTimeout, setInterval, clearTimeout, fetch, randomUUID: crypto.randomUUID, getRandomValues: crypto.getRandomValues, structuredClone, random: Math.random, eval, Function },
+    Thrower: { get x() { throw 1; } }, rejected: Promise.reject(new RangeError("late")), globals: { setTimeout, setInterval, clearTimeout, fetch, randomUUID: crypto.randomUUID.bind(crypto), getRandomValues: crypto.getRandomValues.bind(crypto), structuredClone, random: Math.random, eval, Function },
   })`);
   values.rejected.catch(() => {});
   const { globals } = values;
@@ -138,7 +138,7 @@ async function run({ evaluate, prelude, asked }, record) {
       work("setTimeout", () => globals.setTimeout(values.callback));
       work("setLoading", () => hooks.setLoading(false));
       work("reportUncaught", () => hooks.reportUncaught(values.error, true));
-      work("waitUntil", () => hooks.workersModuleExports.waitUntil(values.rejected));
+      work("waitUntil", () => hooks.builtInModules["cloudflare:workers"].exports.waitUntil(values.rejected));
       await settledJobs(record);
       return seen;
     },
