@@ -189,7 +189,7 @@ test("no file has what calls a replaceable method unseen", () => {
     assert.doesNotMatch(code(text), /^ *(const|let) \[/m, name);
     // Methods, other than our own and the host's.
     if (name === "primordials.js") continue;
-    const ours = /^(host\.\w+|kind\.(read|write)|waiter\.run|call\.(done|failed)|([a-z]\w*|index\])\.(resolve|reject)|(request|index\]|requests\))\.(chunk|close|error)Steps|(source|sink|this)\.(pull|cancel|write|close|abort)|far\.call|site\.getFunction)\($/;
+    const ours = /^(host\.\w+|kind\.(read|write)|waiter\.run|call\.(done|failed)|([a-z]\w*|index\])\.(resolve|reject)|(request|index\]|requests\))\.(chunk|close|error)Steps|(source|sink|this)\.(pull|cancel|write|close|abort)|far\.(call|end)|site\.getFunction)\($/;
     for (const [call] of code(text).matchAll(/[\w$\])]+\??\.[\w$]+\(/g)) assert.match(call, ours, name);
   }
 });
