@@ -282,6 +282,8 @@ fn spec(source: &str) -> WorkerSpec {
             externals: Vec::new(),
         },
         value_depth_max: 512,
+        code_bytes_max: 10 << 20,
+        env_bytes_max: 1 << 20,
     };
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),

@@ -230,6 +230,12 @@ struct External {
 
     sink @3 :Target;
     # A byte stream to be written: a WritableStream for the worker.
+
+    loader @4 :Loader;
+    # The loader that the client got when it logged in; any other is refused. In `env` only. For the worker it is what
+    # Workers call a worker loader binding: `env.LOADER.load(code)` and `env.LOADER.get(id, callback)`. The workers that it
+    # loads belong to the same session, have no limit that is higher than its own, and end with the isolate that loaded
+    # them.
   }
 }
 

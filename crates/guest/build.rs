@@ -9,7 +9,7 @@ use std::{
 /// Each file may use what the files before it define. What every call needs comes last: the engine lays objects out in
 /// the order of their birth, functions before all else, and a fresh isolate copies each page that it writes to
 /// (docs/decisions/0008). So the functions that a call needs lie beside the intrinsics that they use.
-const FILES: [&str; 44] = [
+const FILES: [&str; 45] = [
     "primordials.js",
     "interfaces.js",
     "web.js",
@@ -38,6 +38,7 @@ const FILES: [&str; 44] = [
     "messages.js",
     "crypto-algorithms.js",
     "crypto.js",
+    "loader.js",
     "stacks.js",
     "inspect.js",
     "console.js",

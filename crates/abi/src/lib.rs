@@ -8,6 +8,15 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod bounded;
+mod loading;
+
+pub use loading::{
+    COMPATIBILITY_DATE_NEWEST, COMPATIBILITY_FLAGS, Child, ChildEntrypoint, ChildLimits,
+    ChildOutbound, FLAGS_MAX, Get, IMPORTS_MADE_MIN, NAME_BYTES_MAX, NotProvided, PROPS_BYTES_MAX,
+    TAILS_MAX, import_of,
+};
+
 use minicbor::{Decode, Encode, bytes::ByteSlice};
 
 /// Module name of the guest's imports.
@@ -56,6 +65,16 @@ pub mod operation {
     pub const HOLD: u32 = 6;
     /// Argument: a [`Thrown`](super::Thrown). The isolate ends here, and every call in it with this. Does not return.
     pub const ABORT: u32 = 7;
+    /// A subrequest. Argument: a [`Child`](super::Child), which becomes the import [`import_of`](super::import_of) the
+    /// operation. Never settled: what is wrong with it, its calls are answered with.
+    pub const LOAD: u32 = 8;
+    /// Argument: a [`ChildEntrypoint`](super::ChildEntrypoint), which becomes the import
+    /// [`import_of`](super::import_of) the operation. Never settled.
+    pub const ENTRYPOINT: u32 = 9;
+    /// A subrequest. Argument: a [`Get`](super::Get). Settled with an [`Answer`](super::Answer).
+    pub const GET: u32 = 10;
+    /// Argument: a [`NotProvided`](super::NotProvided); answers 0 at once.
+    pub const NOT_PROVIDED: u32 = 11;
 }
 
 /// The import that a worker's `fetch()` and `connect()` go to. It is there from the start, and has no stub.
@@ -63,6 +82,9 @@ pub const OUTBOUND: u64 = 0;
 
 /// Entries that one table of externals may have.
 pub const EXTERNALS_MAX: usize = 10_000;
+
+/// Modules that one worker may have.
+pub const MODULES_MAX: usize = 10_000;
 
 /// How something is used that is passed by reference. All that can be done with any of them is to call it;
 /// `schema/value.md` says what can be called.
@@ -141,8 +163,8 @@ pub struct Encoded<'a> {
     /// The bytes; empty for `undefined`.
     #[b(1)]
     pub bytes: &'a ByteSlice,
-    /// What the bytes refer to by index.
-    #[n(2)]
+    /// What the bytes refer to by index; at most [`EXTERNALS_MAX`].
+    #[cbor(n(2), decode_with = "bounded::externals")]
     pub externals: Vec<External>,
 }
 
@@ -198,6 +220,12 @@ pub struct Load<'a> {
     /// Nesting that values may have.
     #[n(3)]
     pub value_depth_max: u32,
+    /// Bytes that the modules may have of a worker that it loads.
+    #[n(4)]
+    pub code_bytes_max: u64,
+    /// Bytes that the `env` may have of a worker that it loads.
+    #[n(5)]
+    pub env_bytes_max: u64,
 }
 
 /// What an invocation does with the value at its path.
@@ -301,6 +329,12 @@ pub enum Answer<'a> {
     /// It could not be made, or nobody answers any more.
     #[n(3)]
     Failed(#[b(0)] &'a str),
+    /// Of a [`Get`]: the import of the worker.
+    #[n(4)]
+    Worker(#[n(0)] u64),
+    /// Of a [`Get`]: there is none yet. The guest is to load it, or to say why it can't be.
+    #[n(5)]
+    Provide,
 }
 
 /// Objects that the guest has given out and that nobody outside holds any more.

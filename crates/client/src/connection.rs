@@ -44,13 +44,16 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// Whether a stub is one of this connection's.
+    pub(crate) fn is_ours(&self, stub: &Stub) -> bool {
+        let jobs = self.jobs.upgrade();
+        jobs.is_some_and(|jobs| jobs.same_channel(&stub.0.jobs))
+    }
+
     /// The capability of a stub, if it is one of this connection's.
     pub(crate) fn target_of(&self, stub: &Stub) -> Option<target::Client> {
-        let jobs = self.jobs.upgrade()?;
-        let is_ours = jobs.same_channel(&stub.0.jobs);
-        is_ours
-            .then(|| self.targets.get(&stub.0.id).cloned())
-            .flatten()
+        let target = self.is_ours(stub).then(|| self.targets.get(&stub.0.id));
+        target.flatten().cloned()
     }
 
     /// A stub for a capability that came with a value; none where all handles are gone.

@@ -67,11 +67,16 @@ pub(crate) fn write_payload(
     let mut list = builder.init_externals(externals.len() as u32);
     for (index, stub) in externals.iter().enumerate() {
         let mut external = list.reborrow().get(index as u32);
+        if stub.kind() == Kind::Loader && held.is_ours(stub) {
+            external.set_loader(held.loader.clone());
+            continue;
+        }
         match held.target_of(stub) {
             Some(client) => match stub.kind() {
                 Kind::Target => external.set_target(client),
                 Kind::Source => external.set_source(client),
                 Kind::Sink => external.set_sink(client),
+                Kind::Loader => external.set_invalid(()),
             },
             None => external.set_invalid(()),
         }
@@ -94,6 +99,9 @@ fn read_payload(held: &Shared, reader: schema::value::Reader<'_>) -> Read<Payloa
             external::Target(target) => (target, Kind::Target),
             external::Source(source) => (source, Kind::Source),
             external::Sink(sink) => (sink, Kind::Sink),
+            external::Loader(_) => {
+                return Err(malformed("a loader, which is never passed to clients"));
+            }
             external::Invalid(()) => return Err(malformed("an external that is not set")),
         };
         let stub = held.borrow_mut().keep(target.map_err(malformed)?, kind);

@@ -59,6 +59,26 @@ impl Coracle {
         }))
     }
 
+    /// What workers load workers with, for their `env`: there it is what Workers call a worker loader binding.
+    ///
+    /// ```no_run
+    /// # use coracle_client::{Coracle, Payload, Value, WorkerCode};
+    /// # fn example(coracle: &Coracle) -> WorkerCode {
+    /// let mut env = Payload::default();
+    /// let loader = env.external(&coracle.loader());
+    /// env.value = Value::object([("LOADER", loader)]);
+    /// WorkerCode::new("main.js").env(env)
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn loader(&self) -> Stub {
+        Stub(Arc::new(StubHandle {
+            jobs: self.0.jobs(),
+            id: self.0.next_id(),
+            kind: Kind::Loader,
+        }))
+    }
+
     /// Puts an object of this process up for being called by workers: pass the stub in arguments, `env` or props.
     #[must_use]
     pub fn serve(&self, target: impl Target) -> Stub {

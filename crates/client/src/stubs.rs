@@ -74,6 +74,8 @@ pub enum Kind {
     Source,
     /// A byte stream to be written: a `WritableStream` for the worker.
     Sink,
+    /// What loads workers ([`Coracle::loader`](crate::Coracle::loader)): it goes into `env`, and can't be called.
+    Loader,
 }
 
 impl Drop for StubHandle {

@@ -6,16 +6,18 @@
 // saying so to the host.
 //
 // A stub is a proxy of a function, so that it can be called. What it is of is in `handles`, which workers can't reach: a
-// handle is { hook, path, root, answer }. A hook is what is at the other end, and how many stubs share it:
+// handle is { hook, path, life, isRoot, answer }. A hook is what is at the other end, and how many stubs share it:
 //   IMPORT   { id, isEntrypoint }   something outside
 //   LOCAL    { target }             an object of this isolate, behind a stub all the same
 //   LOOPBACK { entrypoint, props }  an entrypoint of this worker
 //   PENDING  { answer }             what a call will answer
+//   AWAITED  { answer }             an entrypoint of a worker that is not known yet
 
 const IMPORT = 1;
 const LOCAL = 2;
 const LOOPBACK = 3;
 const PENDING = 4;
+const AWAITED = 5;
 
 // Whose an external is, and its kind, as crates/guest/src/externals.rs has them.
 const EXTERNAL_EXPORT = 0;
@@ -24,6 +26,7 @@ const EXTERNAL_LOOPBACK = 2;
 const KIND_TARGET = 0;
 const KIND_SOURCE = 1;
 const KIND_SINK = 2;
+const KIND_LOADER = 3;
 const KIND_ENTRYPOINT = 4;
 
 const handles = new WeakMapConstructor();
@@ -95,30 +98,38 @@ function newProxy(handle, prototype) {
 }
 
 function newStub(hook) {
-  const handle = { __proto__: null, hook, path: newList(), root: undefined, answer: undefined, disposed: false };
-  handle.root = handle;
-  return newProxy(handle, RpcStubPrototype);
+  return newProxy(newHandle(hook, newList(), undefined), RpcStubPrototype);
 }
 
 function newRpcPromise(answer) {
   const hook = { __proto__: null, kind: PENDING, answer, references: 1 };
-  const handle = { __proto__: null, hook, path: newList(), root: undefined, answer, disposed: false };
-  handle.root = handle;
+  const handle = newHandle(hook, newList(), undefined);
+  handle.answer = answer;
   return newProxy(handle, RpcPromisePrototype);
+}
+
+// The handle of a property shares the life of the stub or promise that it is of. (None refers to itself: what nobody refers
+// to any more goes at once, and not when garbage is collected.)
+function newHandle(hook, path, life) {
+  return {
+    __proto__: null,
+    hook,
+    path,
+    life: life ?? { __proto__: null, disposed: false },
+    isRoot: life === undefined,
+    answer: undefined,
+  };
 }
 
 function propertyOf(handle, name) {
   const path = newList();
   for (let index = 0; index < handle.path.length; index++) path[index] = handle.path[index];
   path[path.length] = name;
-  return newProxy(
-    { __proto__: null, hook: handle.hook, path, root: handle.root, answer: undefined, disposed: false },
-    RpcPropertyPrototype,
-  );
+  return newProxy(newHandle(handle.hook, path, handle.life), RpcPropertyPrototype);
 }
 
 function checkUsable(handle) {
-  if (!handle.root.disposed) return;
+  if (!handle.life.disposed) return;
   throw new ErrorConstructor(
     handle.hook.kind === PENDING ? "RPC promise used after being disposed." : "RPC stub used after being disposed.",
   );
@@ -130,7 +141,7 @@ function usable(handle) {
 }
 
 function isEntrypoint(hook) {
-  return hook.kind === LOOPBACK || (hook.kind === IMPORT && hook.isEntrypoint);
+  return hook.kind === LOOPBACK || hook.kind === AWAITED || (hook.kind === IMPORT && hook.isEntrypoint);
 }
 
 const traps = {
@@ -139,12 +150,11 @@ const traps = {
     const handle = WeakMapPrototypeGet(handles, target);
     if (ObjectHasOwn(target, key)) return target[key];
     if (typeof key === "symbol") {
-      if (key === SymbolDispose) return () => dispose(handle.root);
+      if (key === SymbolDispose) return () => dispose(handle);
       return ObjectPrototype[key];
     }
     if (localNames[key] === true) return target[key];
-    const isRoot = handle.root === handle;
-    if (isRoot && handle.hook.kind !== PENDING) {
+    if (handle.isRoot && handle.hook.kind !== PENDING) {
       if (key === "then") return undefined;
       if (key === "dup") return () => dupOf(handle);
       if (isEntrypoint(handle.hook)) {
@@ -176,7 +186,7 @@ function thenable(handle, key) {
       } catch (error) {
         handle.answer = rejected(error);
       }
-    } else if (handle.root.disposed && handle.hook.kind === PENDING) {
+    } else if (handle.life.disposed && handle.hook.kind === PENDING) {
       return PromisePrototypeThen(PromiseReject(new ErrorConstructor("RPC promise used after being disposed.")), first, second);
     }
     const { promise } = handle.answer;
@@ -258,7 +268,7 @@ function callBack(answer) {
 function start(hook, path, isGet, args, isStream) {
   if (path.length > PATH_LENGTH_MAX) throw tooDeep();
   refuseInModuleScope();
-  if (hook.kind === IMPORT) return startImport(hook.id, path, isGet, args, isStream);
+  if (hook.kind === IMPORT) return startImport(hook.id, path, isGet, args, isStream, hook);
   const answer = newAnswer();
   // Arguments are taken as they are now, wherever they go.
   const copied = isGet ? undefined : host.copyReferences(args);
@@ -289,12 +299,14 @@ function start(hook, path, isGet, args, isStream) {
   return answer;
 }
 
-function startImport(id, path, isGet, args, isStream) {
+// (The hook is kept until there is an answer: who forgets a stub has not taken back what was called through it.)
+function startImport(id, path, isGet, args, isStream, hook) {
   const answer = newAnswer();
   answer.operation = host.startCall(id, path, isGet, isGet ? newList() : args, isStream);
   waiting[answer.operation] = {
     __proto__: null,
     timer: 0,
+    hook,
     run(kind, value, more, message) {
       answer.operation = 0;
       if (kind === ANSWER_VALUE) fulfil(answer, value, more);
@@ -374,17 +386,21 @@ function dupOf(handle) {
 }
 
 function dispose(handle) {
-  if (handle.disposed) return;
-  handle.disposed = true;
+  if (handle.life.disposed) return;
+  handle.life.disposed = true;
   letHookGo(handle.hook);
 }
 
 function letHookGo(hook) {
   if (--hook.references > 0) return;
   if (hook.kind === IMPORT) {
-    host.releaseImport(hook.id);
+    if (hook.made === undefined) host.releaseImport(hook.id);
+    else releaseMade(hook.made.token);
   } else if (hook.kind === LOCAL) {
     letTargetGo(hook.target);
+  } else if (hook.kind === AWAITED) {
+    hook.answer.disposed = true;
+    if (hook.answer.value !== undefined) dispose(handleOf(hook.answer.value));
   } else if (hook.kind === PENDING) {
     const { answer } = hook;
     answer.disposed = true;
@@ -421,15 +437,21 @@ function letTargetGo(target) {
 function externalOf(value) {
   const handle = handleOf(value);
   if (handle === undefined) {
+    const loader = passedLoader(value);
+    if (loader !== undefined) return external(EXTERNAL_IMPORT, loader, KIND_LOADER);
     if (isTarget(value)) return exportTarget(value, KIND_TARGET);
     if (isReadableStream(value)) return exportTarget(new StreamSource(takeByteSource(value)), KIND_SOURCE);
     if (isWritableStream(value)) return exportTarget(new StreamSink(takeByteSink(value)), KIND_SINK);
     return undefined;
   }
-  if (handle.root !== handle || handle.hook.kind === PENDING) return undefined;
+  if (!handle.isRoot || handle.hook.kind === PENDING) return undefined;
   checkUsable(handle);
   const { hook } = handle;
-  if (hook.kind === IMPORT) return external(EXTERNAL_IMPORT, hook.id, KIND_TARGET);
+  // Once it is known, it is what it was waiting for.
+  if (hook.kind === AWAITED) return hook.answer.value === undefined ? undefined : externalOf(hook.answer.value);
+  if (hook.kind === IMPORT) {
+    return external(EXTERNAL_IMPORT, hook.id, hook.isEntrypoint ? KIND_ENTRYPOINT : KIND_TARGET);
+  }
   if (hook.kind === LOCAL) return exportTarget(hook.target, KIND_TARGET);
   return external(EXTERNAL_LOOPBACK, hook.entrypoint, hook.props);
 }
@@ -449,6 +471,7 @@ function exportTarget(target, kind) {
 
 // What an external becomes here.
 function stubOf(whose, id, kind) {
+  if (kind === KIND_LOADER) return newWorkerLoader(id);
   const hook = whose === EXTERNAL_IMPORT ? importHook(id, kind) : localHook(exported[id]);
   if (kind === KIND_SOURCE) return newByteStream(sourceBehind(hook));
   if (kind === KIND_SINK) return newSinkStream(sinkBehind(hook));
@@ -481,7 +504,7 @@ function releaseExport(id) {
 function copyStub(value) {
   const handle = handleOf(value);
   if (handle !== undefined) {
-    if (handle.root !== handle || handle.hook.kind === PENDING) return undefined;
+    if (!handle.isRoot || handle.hook.kind === PENDING) return undefined;
     return dupOf(handle);
   }
   if (isTarget(value)) return newStub(localHook(value));
@@ -498,7 +521,7 @@ function shared(hook) {
 // Whoever gets a stub as a result has one of their own; this side's is done with.
 function releaseReturned(value) {
   const handle = handleOf(value);
-  if (handle !== undefined && handle.root === handle) dispose(handle);
+  if (handle !== undefined && handle.isRoot) dispose(handle);
 }
 
 // --- this worker's own entrypoints ---

@@ -8,7 +8,9 @@ use crate::{
     engine::js::{Ctx, Error, Object, Persistent, Result, Value, promise::PromiseState},
     externals,
     finish::Reply,
-    host, modules, prelude,
+    host,
+    loader::{self, SizesMax},
+    modules, prelude,
     raw::{self, Job},
     state, thrown,
 };
@@ -112,6 +114,10 @@ impl Failure {
 
 fn evaluate(ctx: &Ctx<'_>, load: &Load<'_>) -> std::result::Result<LoadOutcome, Failure> {
     let hooks = &state::get().hooks;
+    loader::set_sizes_max(SizesMax {
+        code: load.code_bytes_max,
+        env: load.env_bytes_max,
+    });
     let env = decode::value(ctx, &load.env, load.value_depth_max as usize)
         .map_err(|error| error.in_context("env"))?;
     hooks.fill_env(ctx)?.call::<_, ()>((env,))?;
@@ -234,6 +240,8 @@ const ANSWER_VALUE: u32 = 1;
 const ANSWER_THREW: u32 = 2;
 const ANSWER_VERDICT: u32 = 3;
 const ANSWER_FAILED: u32 = 4;
+const ANSWER_WORKER: u32 = 5;
+const ANSWER_PROVIDE: u32 = 6;
 
 fn answer(ctx: &Ctx<'_>, operation: f64, message: &[u8]) -> Result<()> {
     let settle = state::get().hooks.settle(ctx)?;
@@ -257,6 +265,10 @@ fn answer(ctx: &Ctx<'_>, operation: f64, message: &[u8]) -> Result<()> {
                 settle.call((operation, ANSWER_THREW, error))
             }
         },
+        Answer::Threw(thrown) if thrown.during_load => {
+            let message = raw::string(ctx, thrown::failed_to_start(&thrown).as_bytes())?;
+            settle.call((operation, ANSWER_FAILED, "", "", message))
+        }
         Answer::Threw(thrown) => {
             let value = match thrown.value.is_empty() {
                 false => decode::cbor(ctx, &thrown.value, ANSWER_DEPTH_MAX, &[]).ok(),
@@ -285,6 +297,8 @@ fn answer(ctx: &Ctx<'_>, operation: f64, message: &[u8]) -> Result<()> {
             settle.call((operation, ANSWER_VERDICT, verdict, "", message))
         }
         Answer::Failed(message) => settle.call((operation, ANSWER_FAILED, "", "", message)),
+        Answer::Worker(import) => settle.call((operation, ANSWER_WORKER, import as f64)),
+        Answer::Provide => settle.call((operation, ANSWER_PROVIDE)),
     }
 }
 

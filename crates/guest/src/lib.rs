@@ -21,6 +21,7 @@ mod host;
 mod interfaces;
 mod json;
 mod lines;
+mod loader;
 mod modules;
 mod native;
 mod prelude;

@@ -6,13 +6,13 @@ use crate::{
         Engine,
         js::{Ctx, Function, Module, Object, Persistent, Result, Value, function::Func},
     },
-    export, finish, heap, host,
+    export, finish, heap, host, loader,
     modules::{self, BUILT_IN},
     raw, stack,
     state::{self, State},
     thrown, web,
 };
-use coracle_abi::operation;
+use coracle_abi::{COMPATIBILITY_DATE_NEWEST, COMPATIBILITY_FLAGS, operation};
 use std::cell::Cell;
 
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/prelude.js"));
@@ -265,6 +265,12 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     object.set("clone", Func::from(finish::structured_clone))?;
     object.set("copyReferences", Func::from(finish::copy_references))?;
     object.set("startCall", Func::from(finish::start_call))?;
+    object.set("startLoad", Func::from(loader::start_load))?;
+    object.set("startEntrypoint", Func::from(loader::start_entrypoint))?;
+    object.set("startGet", Func::from(loader::start_get))?;
+    object.set("notProvided", Func::from(loader::not_provided))?;
+    object.set("compatibilityDateNewest", COMPATIBILITY_DATE_NEWEST)?;
+    object.set("compatibilityFlags", COMPATIBILITY_FLAGS.to_vec())?;
     object.set(
         "releaseImport",
         Func::from(|id: f64| {

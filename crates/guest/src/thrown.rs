@@ -64,7 +64,8 @@ fn report<'js>(ctx: &Ctx<'js>, invocation: u64, error: &Value<'js>, during_load:
     send(invocation, &describe(ctx, error, during_load));
 }
 
-fn describe<'js>(ctx: &Ctx<'js>, error: &Value<'js>, during_load: bool) -> Thrown {
+/// What there is to say of something that was thrown.
+pub(crate) fn describe<'js>(ctx: &Ctx<'js>, error: &Value<'js>, during_load: bool) -> Thrown {
     let mut thrown = Thrown {
         name: name_of(ctx, error),
         message: message_of(ctx, error),
@@ -96,6 +97,23 @@ fn describe<'js>(ctx: &Ctx<'js>, error: &Value<'js>, during_load: bool) -> Throw
         Err(_) => Vec::new(),
     };
     thrown
+}
+
+/// What a caller is told of a worker whose modules could not be evaluated, in workerd's words.
+pub(crate) fn failed_to_start(thrown: &Thrown) -> String {
+    let Thrown {
+        name,
+        message,
+        module,
+        line,
+        column,
+        ..
+    } = thrown;
+    let mut text = format!("Failed to start Worker:\nUncaught {name}: {message}");
+    if !module.is_empty() {
+        text += &format!("\n  at {module}:{line}:{column}");
+    }
+    text
 }
 
 fn send(invocation: u64, thrown: &Thrown) {

@@ -38,6 +38,11 @@ impl Tariff {
         base: 10_000,
         per_byte: 0,
     };
+    /// A worker that is loaded: its code is checked, and copied several times.
+    pub(crate) const LOAD: Self = Self {
+        base: 150_000,
+        per_byte: 40,
+    };
     pub(crate) const FINISH: Self = Self {
         base: 10_000,
         per_byte: 5,

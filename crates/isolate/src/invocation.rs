@@ -204,7 +204,7 @@ fn count(number: u64) -> u32 {
 }
 
 /// Of each limit the lower one.
-fn lower(one: &Limits, other: &Limits) -> Limits {
+pub(crate) fn lower(one: &Limits, other: &Limits) -> Limits {
     let mut lowered = *one;
     for name in LimitName::ALL {
         lowered.set(name, one.get(name).min(other.get(name)));

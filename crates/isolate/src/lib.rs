@@ -19,6 +19,7 @@ mod fuel;
 mod image;
 mod instance;
 mod invocation;
+mod loading;
 mod machine;
 mod message;
 mod pool_memory;
@@ -26,10 +27,13 @@ mod random;
 mod sandbox;
 mod scheduler;
 
+pub use coracle_abi::ChildOutbound;
+
 pub use crate::{
     clock::{Clock, SystemClock},
     fuel::{FUEL_SCHEDULE, SLICE as FUEL_SLICE},
     image::{CPU_BASELINE, Guest, Image, ImageError, QUICKJS_VERSION, WASMTIME_VERSION},
+    loading::{Child, ChildEntrypoint, Loading, load_message},
     machine::Machine,
     message::{
         Aftermath, Answer, Bytes, Call, CallAccess, Event, External, Form, Kind, Log, LogLevel,

@@ -1,6 +1,7 @@
 //! What goes to isolates and what comes back: owned bytes and small integers, nothing that ties the two sides to one
 //! process.
 
+use crate::loading::Loading;
 pub use coracle_abi::Form;
 use coracle_loader::Limits;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ pub enum Message {
         /// The call.
         invocation: u64,
     },
-    /// Answers a call that an isolate made ([`Event::Called`]). What comes too late is dropped, and its imports are let go
+    /// Answers a call that an isolate made ([`Event::Called`]), or a [`Loading::Get`]. What comes too late is dropped, and its imports are let go
     /// of.
     Settle {
         /// The isolate that made the call.
@@ -177,6 +178,17 @@ pub enum Event {
         /// The call.
         call: Box<OutwardCall>,
     },
+    /// An isolate loads workers.
+    Loading {
+        /// The isolate.
+        isolate: u64,
+        /// The invocation that pays.
+        invocation: u64,
+        /// The isolate's id for it; never reused in it.
+        operation: u64,
+        /// What it asks for.
+        request: Loading,
+    },
     /// An isolate lets go of imports. It may name what it never had.
     Released {
         /// The isolate.
@@ -220,6 +232,10 @@ pub enum Answer {
     Outcome(Outcome),
     /// It could not be made, or nobody answers any more.
     Failed(String),
+    /// Of [`Loading::Get`]: the import of the worker.
+    Worker(u64),
+    /// Of [`Loading::Get`]: there is none yet, and the isolate is to load it for this operation.
+    Provide,
 }
 
 /// How an invocation ended and what it cost.

@@ -148,6 +148,7 @@ impl Reached {
             "random bytes at once",
             "outcome that does not exist",
             "a way that can't be read",
+            "uses a loader in a way",
             "no room for the message",
             "out of bounds",
             "unreachable",

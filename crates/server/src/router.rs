@@ -5,9 +5,10 @@
 //! one to the other through the service, without a protocol in between.
 
 use crate::{
+    named::Binding,
     outcome::{Answered, CallAnswer},
     service::Service,
-    session::{Entrypoint, Worker},
+    session::{Entrypoint, Facts, Worker},
 };
 use coracle_isolate::{CallAccess, Form, Kind, Message, Outcome, Report, Thrown, Usage};
 use coracle_loader::SessionId;
@@ -23,9 +24,15 @@ pub enum Address {
     /// An export of a worker's main module, in whichever isolate runs the worker at the time.
     Entrypoint(Entrypoint),
     /// An object that an isolate has given out. It is gone with the isolate.
-    Export(Arc<Export>),
+    Export(Export),
     /// An object of a client's.
     Remote(Arc<Remote>),
+    /// The authority to load workers into the session of whoever uses it.
+    Loader(Arc<Binding>),
+    /// A worker that an isolate has loaded.
+    Worker(Worker),
+    /// What could not be loaded, with the reason.
+    Failed(Arc<str>),
     /// What an isolate named that it does not hold.
     Broken,
 }
@@ -50,19 +57,53 @@ impl Payload {
     };
 }
 
-/// An object that an isolate has given out, held once. The isolate is told when it is dropped.
+/// An object that an isolate has given out, held once by all clones together. The isolate is told when the last is dropped.
+#[derive(Clone)]
 pub struct Export {
     pub(crate) worker: Worker,
-    pub(crate) isolate: u64,
-    pub(crate) id: u64,
-    /// By the guest's word.
-    pub(crate) kind: Kind,
+    given: Arc<Given>,
 }
 
-impl Drop for Export {
+/// What an isolate has given out once.
+struct Given {
+    service: Arc<Service>,
+    isolate: u64,
+    id: u64,
+    /// By the guest's word.
+    kind: Kind,
+}
+
+impl Export {
+    pub(crate) fn new(worker: Worker, isolate: u64, id: u64, kind: Kind) -> Self {
+        let given = Given {
+            service: Arc::clone(worker.service()),
+            isolate,
+            id,
+            kind,
+        };
+        Self {
+            worker,
+            given: Arc::new(given),
+        }
+    }
+
+    pub(crate) fn isolate(&self) -> u64 {
+        self.given.isolate
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.given.kind
+    }
+
+    /// The isolate's own number for it.
+    pub(crate) fn id(&self) -> u64 {
+        self.given.id
+    }
+}
+
+impl Drop for Given {
     fn drop(&mut self) {
-        let service = self.worker.service();
-        service.scheduler().send(Message::Release {
+        self.service.scheduler().send(Message::Release {
             isolate: self.isolate,
             exports: vec![self.id],
         });
@@ -164,10 +205,31 @@ impl Address {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Export(export) => export.kind,
+            Self::Export(export) => export.kind(),
             Self::Remote(remote) => remote.kind,
             Self::Entrypoint(_) => Kind::Entrypoint,
-            Self::Broken => Kind::Target,
+            Self::Loader(_) => Kind::Loader,
+            Self::Worker(_) | Self::Failed(_) | Self::Broken => Kind::Target,
+        }
+    }
+
+    /// As a worker holds it: what belongs to those that have loaded it does not keep them loaded.
+    pub(crate) fn held_by(self, holder: &Facts) -> Self {
+        match self {
+            Self::Entrypoint(entrypoint) => Self::Entrypoint(entrypoint.held_by(holder)),
+            Self::Export(export) => Self::Export(Export {
+                worker: export.worker.held_by(holder),
+                ..export
+            }),
+            other => other,
+        }
+    }
+
+    /// What whoever is given this can do with it outside of `env`. Loaders and workers are not passed on.
+    pub(crate) fn passed(self) -> Self {
+        match self {
+            Self::Loader(_) | Self::Worker(_) => Self::Broken,
+            other => other,
         }
     }
 
@@ -200,10 +262,15 @@ impl Address {
                 let gone = || Ok(threw("The client that holds this object has disconnected."));
                 answer.await.unwrap_or_else(|_| gone())
             }
+            Self::Failed(reason) => Ok(threw(reason)),
+            Self::Loader(_) | Self::Worker(_) => Ok(threw(NOT_CALLABLE)),
             Self::Broken => Ok(threw("This capability is not one that the isolate holds.")),
         }
     }
 }
+
+/// What calls of loaders and workers are answered with.
+pub(crate) const NOT_CALLABLE: &str = "This capability can't be called: it loads workers.";
 
 /// An answer that is an exception of ours.
 pub(crate) fn threw(message: &str) -> Answered {

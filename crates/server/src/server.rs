@@ -5,7 +5,7 @@ use crate::{
     config::ServerConfig,
     listen::{Listeners, RpcThreads, Serving},
     metrics::{BuildInfo, Metrics},
-    service::Service,
+    service::{CodeBytesMax, Service},
 };
 use coracle_isolate::{
     CPU_BASELINE, Health, Image, ImageError, Machine, QUICKJS_VERSION, Sandbox, SandboxConfig,
@@ -84,7 +84,16 @@ impl Server {
             quickjs: QUICKJS_VERSION.into(),
             cpu_baseline: CPU_BASELINE.into(),
         });
-        let service = Service::new(config.core, config.limits, Arc::clone(&metrics));
+        let code_bytes_max = CodeBytesMax {
+            per_session: config.connection_bytes_max,
+            all: config.connections_bytes_max,
+        };
+        let service = Service::new(
+            config.core,
+            config.limits,
+            code_bytes_max,
+            Arc::clone(&metrics),
+        );
         let threads = Arc::new(start_isolates(&config, &service)?);
         service.attach(Arc::clone(&threads) as Arc<dyn Scheduler>);
 

@@ -3,6 +3,7 @@
 //! Callers are on RPC threads, isolates on threads of their own; both only hold the lock for the core's decision and
 //! for handing messages on, never while anything runs or waits.
 
+mod children;
 mod effects;
 mod events;
 mod in_flight;
@@ -11,10 +12,12 @@ mod outward;
 pub(crate) use self::in_flight::{Arrival, InFlight};
 
 use crate::{
+    code_bytes::{CodeBytes, Taken},
     metrics::Metrics,
+    named::Binding,
     outcome::{Answered, CallAnswer},
     router::Address,
-    session::{Grants, OutCall, WorkerInner},
+    session::{Facts, Grants, Hold, OutCall, Session, Worker},
     tables::Table,
 };
 use coracle_isolate::{
@@ -40,14 +43,24 @@ use tokio::sync::oneshot;
 pub struct Service {
     itself: Weak<Self>,
     state: Mutex<State>,
-    /// Events of isolates that wait for whoever holds the state.
-    inbox: Mutex<Vec<IsolateEvent>>,
+    /// What waits for whoever holds the state.
+    inbox: Mutex<Vec<Notice>>,
     scheduler: OnceLock<Arc<dyn Scheduler>>,
     metrics: Arc<Metrics>,
     limits: Limits,
     drained: tokio::sync::Notify,
     /// Calls between their arrival at the server and their answer.
     arrived: AtomicUsize,
+    /// What the code takes of workers that workers have loaded.
+    code_bytes: Arc<CodeBytes>,
+    code_bytes_per_session_max: u64,
+}
+
+/// Bytes that the code may take of workers that workers load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CodeBytesMax {
+    pub(crate) per_session: u64,
+    pub(crate) all: u64,
 }
 
 struct State {
@@ -82,7 +95,7 @@ impl Drop for Locked<'_> {
             .map(|mut state| std::mem::take(&mut state.garbage));
         drop(garbage);
         if !self.service.inbox().is_empty() {
-            self.service.take_inbox();
+            self.service.take_inbox(false);
         }
     }
 }
@@ -101,12 +114,27 @@ impl DerefMut for Locked<'_> {
     }
 }
 
+/// What is told without waiting for the state.
+enum Notice {
+    Isolate(IsolateEvent),
+    /// Nobody holds a worker any more. Its session goes with it, if nobody holds that either.
+    Released {
+        worker: WorkerId,
+        session: Session,
+    },
+}
+
 /// A worker's code, kept while a stub or a call may need it.
 struct Loaded {
     spec: WorkerSpec,
     grants: Grants,
     /// The handle that keeps it loaded.
-    handle: Weak<WorkerInner>,
+    hold: Weak<Hold>,
+    facts: Arc<Facts>,
+    /// Room for its code, if a worker has loaded it.
+    code_bytes: Option<Taken>,
+    /// Its name, if it has one.
+    named: Option<(Weak<Binding>, String)>,
     calls: usize,
     released: bool,
     /// What its last call cost, if there was one.
@@ -193,7 +221,12 @@ impl State {
 }
 
 impl Service {
-    pub(crate) fn new(config: CoreConfig, limits: Limits, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub(crate) fn new(
+        config: CoreConfig,
+        limits: Limits,
+        code_bytes_max: CodeBytesMax,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|itself| Self {
             itself: Weak::clone(itself),
             state: Mutex::new(State {
@@ -214,6 +247,8 @@ impl Service {
             limits,
             drained: tokio::sync::Notify::new(),
             arrived: AtomicUsize::new(0),
+            code_bytes: CodeBytes::new(code_bytes_max.all),
+            code_bytes_per_session_max: code_bytes_max.per_session,
         })
     }
 
@@ -277,69 +312,85 @@ impl Service {
 
     pub(crate) fn load(
         &self,
-        session: SessionId,
+        session: &Session,
         spec: WorkerSpec,
         grants: Grants,
-    ) -> Result<WorkerId, Refusal> {
-        let (worker, refusal) = self.with(|state| {
-            let worker = state.core.allocate_worker();
-            state
-                .core
-                .on_event(Event::WorkerLoaded { worker, session }, &mut state.effects);
-            let refusal = state.effects.iter().find_map(|effect| match effect {
-                Effect::RefuseWorker {
-                    worker: refused,
-                    refusal,
-                } if *refused == worker => Some(*refusal),
-                _ => None,
-            });
-            if refusal.is_none() {
-                state.workers.insert(
-                    worker,
-                    Loaded {
-                        spec,
-                        grants,
-                        handle: Weak::new(),
-                        calls: 0,
-                        released: false,
-                        last_cpu_us: None,
-                    },
-                );
-            }
-            (worker, refusal)
+    ) -> Result<Worker, Refusal> {
+        let env = grants.env.into_iter().map(children::bound);
+        let grants = Grants {
+            env: env.collect(),
+            outbound: grants.outbound,
+        };
+        let loaded = self.with(|state| self.take_in(state, session, Vec::new(), spec, grants));
+        if let Err(refusal) = loaded {
+            self.metrics.request_refused(refusal_name(refusal));
+        }
+        loaded
+    }
+
+    /// Takes a worker in.
+    fn take_in(
+        &self,
+        state: &mut State,
+        session: &Session,
+        ancestors: Vec<WorkerId>,
+        spec: WorkerSpec,
+        grants: Grants,
+    ) -> Result<Worker, Refusal> {
+        let worker = state.core.allocate_worker();
+        let loaded = Event::WorkerLoaded {
+            worker,
+            session: session.id(),
+        };
+        state.core.on_event(loaded, &mut state.effects);
+        let refusal = state.effects.iter().find_map(|effect| match effect {
+            Effect::RefuseWorker {
+                worker: refused,
+                refusal,
+            } if *refused == worker => Some(*refusal),
+            _ => None,
         });
-        match refusal {
-            Some(refusal) => {
-                self.metrics.request_refused(refusal_name(refusal));
-                Err(refusal)
-            }
-            None => {
-                self.metrics.worker_loaded();
-                Ok(worker)
-            }
+        if let Some(refusal) = refusal {
+            state.discard(grants);
+            return Err(refusal);
         }
+        let handle = Worker::new(session, worker, ancestors, spec.limits);
+        let grants = grants.held_by(handle.facts());
+        state.workers.insert(
+            worker,
+            Loaded {
+                spec,
+                grants,
+                hold: handle.hold(),
+                facts: Arc::clone(handle.facts()),
+                code_bytes: None,
+                named: None,
+                calls: 0,
+                released: false,
+                last_cpu_us: None,
+            },
+        );
+        self.metrics.worker_loaded();
+        Ok(handle)
     }
 
-    /// Tells what keeps a worker loaded.
-    pub(crate) fn note_handle(&self, worker: WorkerId, handle: Weak<WorkerInner>) {
-        if let Some(loaded) = self.lock().workers.get_mut(&worker) {
-            loaded.handle = handle;
-        }
-    }
-
-    pub(crate) fn release_worker(&self, worker: WorkerId) {
+    /// Nobody holds a worker any more: it goes with its last call.
+    fn let_worker_go(&self, state: &mut State, worker: WorkerId) {
+        let loaded = state.workers.get_mut(&worker);
+        let Some(loaded) = loaded.filter(|loaded| !loaded.released) else {
+            return;
+        };
+        loaded.released = true;
         self.metrics.worker_released();
-        let alone = self.is_alone();
-        self.with(|state| {
-            state.assisting = alone;
-            if let Some(loaded) = state.workers.get_mut(&worker) {
-                loaded.released = true;
-            }
-            state
-                .core
-                .on_event(Event::WorkerReleased { worker }, &mut state.effects);
-            state.forget_worker_if_done(worker);
-        });
+        state
+            .core
+            .on_event(Event::WorkerReleased { worker }, &mut state.effects);
+        state.forget_worker_if_done(worker);
+    }
+
+    /// Room for the code of workers that the workers of one session load.
+    pub(crate) fn code_bytes_of_session(&self) -> Arc<CodeBytes> {
+        self.code_bytes.part(self.code_bytes_per_session_max)
     }
 
     /// A call has come in and will be started.
@@ -400,7 +451,11 @@ impl Service {
             callee,
         };
         let live = state.core.live_isolate(worker.id()).map(|live| live.0);
-        if isolate.is_some() && isolate != live {
+        let is_loaded = state
+            .workers
+            .get(&worker.id())
+            .is_some_and(|loaded| !loaded.released);
+        if !is_loaded || isolate.is_some() && isolate != live {
             let report = lost(LossCause::IsolateLost, false);
             self.answer(state, pending, Ok(Answered::of(report)));
             state.discard(worker);
@@ -485,7 +540,7 @@ impl Service {
         }
     }
 
-    fn inbox(&self) -> MutexGuard<'_, Vec<IsolateEvent>> {
+    fn inbox(&self) -> MutexGuard<'_, Vec<Notice>> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,18 +2,18 @@
 //! is called.
 
 use crate::{
+    code_bytes::CodeBytes,
     in_order::yield_in_order,
     outcome::CallAnswer,
     router::{Address, Export, Owner, Payload},
     service::{InFlight, Service},
 };
-use coracle_abi as abi;
-use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec};
+use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec, load_message};
 use coracle_loader::{
-    Limits, LimitsRequest, ModuleBody, Outbound, Problems, Refusal, TenantId, WorkerCode, WorkerId,
+    Limits, LimitsRequest, Outbound, Problems, Refusal, SessionId, TenantId, WorkerCode, WorkerId,
     check,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A login. Dropping the last handle, or [`Session::close`], revokes everything that came from it.
 #[derive(Clone)]
@@ -24,6 +24,8 @@ struct SessionInner {
     tenant: String,
     tenant_id: TenantId,
     owner: Owner,
+    /// What the code takes of workers that its workers have loaded.
+    code_bytes: Arc<CodeBytes>,
 }
 
 /// The capabilities that a worker is given when it is loaded: all that it has.
@@ -47,7 +49,7 @@ pub enum LoadError {
 }
 
 /// What a `fetch` in a worker is refused with.
-const REFUSED_NONE: &str = "This worker is not permitted to access the internet via global functions like fetch(). It must use \
+pub(crate) const REFUSED_NONE: &str = "This worker is not permitted to access the internet via global functions like fetch(). It must use \
                             capabilities (such as bindings in 'env') to talk to the outside world.";
 const REFUSED_POLICY: &str = "This worker is not permitted to access the internet via global functions like fetch(): the session's \
                               outbound policy denies every request.";
@@ -60,6 +62,7 @@ impl Session {
             tenant,
             tenant_id,
             owner: Owner::new(id),
+            code_bytes: service.code_bytes_of_session(),
         }))
     }
 
@@ -105,7 +108,7 @@ impl Session {
         check(code, service.limits())?;
         let limits = service.limits().lowered_by(&code.limits);
         let spec = WorkerSpec {
-            load: load_message(code, &grants.env, &limits).into(),
+            load: load_message(code, grants.env.iter().map(Address::kind), &limits),
             limits,
             tenant: self.0.tenant_id.0,
             outbound_refusal: match code.outbound {
@@ -114,14 +117,30 @@ impl Session {
                 Outbound::Gateway => None,
             },
         };
-        let id = service.load(self.0.owner.session, spec, grants)?;
-        let worker = Worker(Arc::new(WorkerInner {
-            session: self.clone(),
-            worker: id,
-            limits,
-        }));
-        service.note_handle(id, Arc::downgrade(&worker.0));
-        Ok(worker)
+        Ok(service.load(self, spec, grants)?)
+    }
+
+    pub(crate) fn id(&self) -> SessionId {
+        self.0.owner.session
+    }
+
+    pub(crate) fn tenant_id(&self) -> TenantId {
+        self.0.tenant_id
+    }
+
+    pub(crate) fn code_bytes(&self) -> &Arc<CodeBytes> {
+        &self.0.code_bytes
+    }
+}
+
+impl Grants {
+    /// As the worker holds them that they are for.
+    pub(crate) fn held_by(self, holder: &Facts) -> Self {
+        let held = |address: Address| address.held_by(holder);
+        Self {
+            env: self.env.into_iter().map(held).collect(),
+            outbound: self.outbound.map(held),
+        }
     }
 }
 
@@ -139,86 +158,113 @@ impl Drop for SessionInner {
     }
 }
 
-fn load_message(code: &WorkerCode, env: &[Address], limits: &Limits) -> Vec<u8> {
-    let modules = code.modules.iter().filter_map(|module| {
-        let (kind, body) = match &module.body {
-            ModuleBody::EsModule(text) => (abi::ModuleKind::EsModule, text.as_bytes()),
-            ModuleBody::CommonJs(text) => (abi::ModuleKind::CommonJs, text.as_bytes()),
-            ModuleBody::Text(text) => (abi::ModuleKind::Text, text.as_bytes()),
-            ModuleBody::Json(text) => (abi::ModuleKind::Json, text.as_bytes()),
-            ModuleBody::Data(bytes) => (abi::ModuleKind::Data, &bytes[..]),
-            // Refused by `check`.
-            ModuleBody::Unset | ModuleBody::Wasm(_) => return None,
-        };
-        Some(abi::Module {
-            name: &module.name,
-            kind,
-            body: body.into(),
-        })
-    });
-    let message = abi::Load {
-        main_module: &code.main_module,
-        modules: modules.collect(),
-        env: abi::Encoded {
-            form: form(code.env.form),
-            bytes: code.env.bytes[..].into(),
-            externals: (1..)
-                .zip(env)
-                .map(|(id, address)| abi::External::Import(id, address.kind()))
-                .collect(),
-        },
-        value_depth_max: u32::try_from(limits.value_depth_max).unwrap_or(u32::MAX),
-    };
-    let size: usize = code
-        .modules
-        .iter()
-        .map(|module| module.body.bytes() as usize + module.name.len() + 16)
-        .sum();
-    let mut bytes = Vec::with_capacity(size + code.env.bytes.len() + 64);
-    // Encoding into a Vec can't fail.
-    let _ = minicbor::encode(&message, &mut bytes);
-    bytes
-}
-
-fn form(form: coracle_loader::Form) -> Form {
-    match form {
-        coracle_loader::Form::Undefined => Form::Undefined,
-        coracle_loader::Form::Cbor => Form::Cbor,
-        coracle_loader::Form::Json => Form::Json,
-    }
-}
-
 /// A loaded worker. While a handle on it or on one of its entrypoints lives, its isolate may live on between calls.
 #[derive(Clone)]
-pub struct Worker(Arc<WorkerInner>);
+pub struct Worker {
+    facts: Arc<Facts>,
+    /// Keeps it loaded. Workers that it has loaded hold it without: they end with it, and would keep each other alive.
+    hold: Option<Arc<Hold>>,
+}
 
-pub(crate) struct WorkerInner {
-    session: Session,
+/// What is known of a worker, whether it is still loaded or not.
+pub(crate) struct Facts {
+    service: Arc<Service>,
+    owner: Owner,
     worker: WorkerId,
+    /// The worker that loaded it, and so on.
+    ancestors: Vec<WorkerId>,
     limits: Limits,
 }
 
-impl Drop for WorkerInner {
+/// Keeps a worker loaded.
+pub(crate) struct Hold {
+    /// There until it is dropped.
+    session: Option<Session>,
+    facts: Arc<Facts>,
+}
+
+impl Drop for Hold {
     fn drop(&mut self) {
-        self.session.0.service.release_worker(self.worker);
+        if let Some(session) = self.session.take() {
+            let Facts {
+                service, worker, ..
+            } = &*self.facts;
+            service.release_worker(*worker, session);
+        }
+    }
+}
+
+impl Facts {
+    /// The workers that end with a worker which this one loads.
+    pub(crate) fn lineage(&self) -> Vec<WorkerId> {
+        let own = std::iter::once(self.worker);
+        own.chain(self.ancestors.iter().copied()).collect()
     }
 }
 
 impl Worker {
-    pub(crate) fn from_inner(inner: Arc<WorkerInner>) -> Self {
-        Self(inner)
+    pub(crate) fn new(
+        session: &Session,
+        worker: WorkerId,
+        ancestors: Vec<WorkerId>,
+        limits: Limits,
+    ) -> Self {
+        let facts = Arc::new(Facts {
+            service: Arc::clone(&session.0.service),
+            owner: session.owner(),
+            worker,
+            ancestors,
+            limits,
+        });
+        let hold = Hold {
+            session: Some(session.clone()),
+            facts: Arc::clone(&facts),
+        };
+        Self {
+            facts,
+            hold: Some(Arc::new(hold)),
+        }
+    }
+
+    pub(crate) fn of_hold(hold: Arc<Hold>) -> Self {
+        Self {
+            facts: Arc::clone(&hold.facts),
+            hold: Some(hold),
+        }
+    }
+
+    pub(crate) fn hold(&self) -> Weak<Hold> {
+        self.hold.as_ref().map(Arc::downgrade).unwrap_or_default()
+    }
+
+    /// As it is held by a worker: without keeping it loaded, if it is the very same or one that has loaded it.
+    pub(crate) fn held_by(mut self, holder: &Facts) -> Self {
+        let own = self.facts.worker;
+        if holder.worker == own || holder.ancestors.contains(&own) {
+            self.hold = None;
+        }
+        self
     }
 
     pub(crate) fn id(&self) -> WorkerId {
-        self.0.worker
+        self.facts.worker
+    }
+
+    pub(crate) fn facts(&self) -> &Arc<Facts> {
+        &self.facts
+    }
+
+    /// The session that it belongs to, as long as this keeps it loaded.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.hold.as_ref()?.session.as_ref()
     }
 
     pub(crate) fn service(&self) -> &Arc<Service> {
-        &self.0.session.0.service
+        &self.facts.service
     }
 
     pub(crate) fn is_revoked(&self) -> bool {
-        self.0.session.is_closed()
+        self.facts.owner.is_revoked()
     }
 
     /// The export `name` of the main module; empty is "default". Whether it exists shows at the first call.
@@ -229,6 +275,7 @@ impl Worker {
             bytes,
             externals,
         } = props;
+        let name = if name.is_empty() { "default" } else { name };
         self.entrypoint_of(name, Bytes::data(form, bytes), externals, limits)
     }
 
@@ -239,13 +286,12 @@ impl Worker {
         props_externals: Vec<Address>,
         limits: &LimitsRequest,
     ) -> Entrypoint {
-        let export = if name.is_empty() { "default" } else { name };
         Entrypoint {
             worker: self.clone(),
-            export: export.into(),
+            export: name.into(),
             props: Arc::new(props),
             props_externals: props_externals.into(),
-            limits: self.0.limits.lowered_by(limits),
+            limits: self.facts.limits.lowered_by(limits),
         }
     }
 
@@ -261,7 +307,7 @@ impl Worker {
     /// Calls an object that the worker's isolate has given out.
     pub(crate) async fn invoke_export(
         &self,
-        export: &Arc<Export>,
+        export: &Export,
         access: CallAccess,
         path: Vec<String>,
         args: Payload,
@@ -298,7 +344,7 @@ pub(crate) struct OutCall {
 
 impl OutCall {
     pub(crate) fn of_export(
-        export: &Arc<Export>,
+        export: &Export,
         access: CallAccess,
         path: Vec<String>,
         args: Payload,
@@ -306,21 +352,21 @@ impl OutCall {
     ) -> Self {
         Self {
             worker: export.worker.clone(),
-            isolate: Some(export.isolate),
+            isolate: Some(export.isolate()),
             call: Box::new(Call {
                 invocation: 0,
                 entrypoint: "".into(),
-                export: Some(export.id),
+                export: Some(export.id()),
                 path,
                 access,
                 args: Bytes::data(args.form, args.bytes),
                 props: Arc::new(Bytes::UNDEFINED),
                 result_form,
-                limits: export.worker.0.limits,
+                limits: export.worker.facts.limits,
             }),
             args: args.externals,
             props: Arc::default(),
-            callee: Address::Export(Arc::clone(export)),
+            callee: Address::Export(export.clone()),
         }
     }
 
@@ -357,12 +403,18 @@ impl OutCall {
 pub struct Entrypoint {
     pub(crate) worker: Worker,
     export: Arc<str>,
-    props: Arc<Bytes>,
+    pub(crate) props: Arc<Bytes>,
     props_externals: Arc<[Address]>,
     limits: Limits,
 }
 
 impl Entrypoint {
+    /// As it is held by a worker; see [`Worker::held_by`].
+    pub(crate) fn held_by(mut self, holder: &Facts) -> Self {
+        self.worker = self.worker.held_by(holder);
+        self
+    }
+
     pub(crate) async fn invoke(
         &self,
         access: CallAccess,

@@ -4,12 +4,13 @@
 //! to the guest once and let go of by it once.
 
 use crate::{
+    named::Ask,
     router::{Address, Export},
-    session::{Entrypoint, Grants, Worker, WorkerInner},
+    session::{Entrypoint, Facts, Grants, Hold, Worker},
 };
-use coracle_abi::OUTBOUND;
+use coracle_abi::{IMPORTS_MADE_MIN, OUTBOUND, import_of};
 use coracle_isolate::{Bytes, External, Form, Kind};
-use coracle_loader::{CallId, LimitsRequest};
+use coracle_loader::{CallId, LimitsRequest, WorkerId};
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
@@ -19,12 +20,31 @@ use tokio::sync::oneshot;
 /// One isolate's table.
 pub(crate) struct Table {
     isolate: u64,
-    worker: Weak<WorkerInner>,
+    worker: Weak<Hold>,
+    facts: Arc<Facts>,
     imports: HashMap<u64, Address>,
     import_last: u64,
+    made: Made,
+    /// Workers that it has loaded and that end with it.
+    pub(crate) children: Vec<WorkerId>,
+    /// What it asks for by an id, by its own ids for that.
+    pub(crate) asking: HashMap<u64, Ask>,
+    /// Of these, what it is to provide.
+    pub(crate) providing: HashMap<u64, Ask>,
     /// Its calls that have no answer yet, by its own ids for them.
     pub(crate) outgoing: HashMap<u64, Outgoing>,
 }
+
+/// How much of what the isolate has made by loading is in the table.
+#[derive(Default)]
+struct Made {
+    count: usize,
+    bytes: usize,
+}
+
+/// Workers and entrypoints of them that an isolate may hold, and bytes of the entrypoints' props.
+const MADE_MAX: usize = 10_000;
+const MADE_BYTES_MAX: usize = 32 << 20;
 
 /// A call that an isolate has made.
 pub(crate) enum Outgoing {
@@ -36,15 +56,27 @@ pub(crate) enum Outgoing {
 
 impl Table {
     /// The first imports are what `env` refers to, in order: the message that loads the worker names them so.
-    pub(crate) fn new(isolate: u64, worker: &Weak<WorkerInner>, grants: &Grants) -> Self {
+    pub(crate) fn new(
+        isolate: u64,
+        worker: &Weak<Hold>,
+        facts: &Arc<Facts>,
+        grants: &Grants,
+    ) -> Self {
         let mut table = Self {
             isolate,
             worker: Weak::clone(worker),
+            facts: Arc::clone(facts),
             imports: HashMap::new(),
             import_last: 0,
+            made: Made::default(),
+            children: Vec::new(),
+            asking: HashMap::new(),
+            providing: HashMap::new(),
             outgoing: HashMap::new(),
         };
-        table.offer(grants.env.clone());
+        for address in &grants.env {
+            table.add(address.clone());
+        }
         if let Some(outbound) = &grants.outbound {
             table.imports.insert(OUTBOUND, outbound.clone());
         }
@@ -55,50 +87,86 @@ impl Table {
         self.imports.get(&id).cloned()
     }
 
+    /// The worker that the isolate runs, unless that is over.
+    pub(crate) fn worker(&self) -> Option<Worker> {
+        self.worker.upgrade().map(Worker::of_hold)
+    }
+
     /// Takes an import away.
     pub(crate) fn release(&mut self, id: u64) -> Option<Address> {
-        self.imports.remove(&id)
+        let released = self.imports.remove(&id)?;
+        if id >= IMPORTS_MADE_MIN {
+            self.made.count -= 1;
+            self.made.bytes -= made_bytes(&released);
+        }
+        Some(released)
+    }
+
+    /// Whether there is room for what an operation of the isolate's has made.
+    pub(crate) fn has_room(&self, address: &Address) -> bool {
+        let bytes = self.made.bytes.saturating_add(made_bytes(address));
+        self.made.count < MADE_MAX && bytes <= MADE_BYTES_MAX
+    }
+
+    /// Puts what an operation of the isolate's has made under the number that follows from it, where nothing is yet.
+    pub(crate) fn make(&mut self, operation: u64, address: Address) -> u64 {
+        let import = import_of(operation);
+        self.made.count += 1;
+        self.made.bytes += made_bytes(&address);
+        self.imports.insert(import, address);
+        import
+    }
+
+    /// Puts an address under the next number.
+    fn add(&mut self, address: Address) -> External {
+        let kind = address.kind();
+        self.import_last += 1;
+        self.imports.insert(self.import_last, address);
+        External::Import(self.import_last, kind)
     }
 
     /// Gives addresses to the guest: the entries to be passed to it. What is its own comes home.
     pub(crate) fn offer(&mut self, addresses: Vec<Address>) -> Vec<External> {
         let offer = |address: Address| match address {
-            Address::Export(export) if export.isolate == self.isolate => {
-                External::Export(export.id, export.kind)
+            Address::Export(export) if export.isolate() == self.isolate => {
+                External::Export(export.id(), export.kind())
             }
             address => {
-                let kind = address.kind();
-                self.import_last += 1;
-                self.imports.insert(self.import_last, address);
-                External::Import(self.import_last, kind)
+                let held = address.passed().held_by(&self.facts);
+                self.add(held)
             }
         };
         addresses.into_iter().map(offer).collect()
     }
 
-    /// The addresses that the guest means by entries of its.
-    pub(crate) fn adopt(&self, externals: Vec<External>) -> Vec<Address> {
-        let worker = self.worker.upgrade().map(Worker::from_inner);
-        let adopt = |external: External| match (external, &worker) {
+    /// The addresses that the guest means by entries of its. `worker` is the one that it runs, which is not to be let go of
+    /// while the service's state is held.
+    pub(crate) fn adopt(&self, externals: Vec<External>, worker: Option<&Worker>) -> Vec<Address> {
+        let adopt = |external: External| match (external, worker) {
             // What its requests go to is the worker's to use, and not to pass on.
             (External::Import(OUTBOUND, _), _) => Address::Broken,
             (External::Import(id, _), _) => self.import(id).unwrap_or(Address::Broken),
-            (External::Export(id, kind), Some(worker)) => Address::Export(Arc::new(Export {
-                worker: worker.clone(),
-                isolate: self.isolate,
-                id,
+            (External::Export(id, kind), Some(worker)) => {
                 // Loaders and entrypoints are not made by guests.
-                kind: match kind {
+                let kind = match kind {
                     Kind::Loader | Kind::Entrypoint => Kind::Target,
                     kind => kind,
-                },
-            })),
+                };
+                Address::Export(Export::new(worker.clone(), self.isolate, id, kind))
+            }
             (External::Loopback { entrypoint, props }, Some(worker)) => {
                 Address::Entrypoint(loopback(worker, &entrypoint, props))
             }
             (_, None) => Address::Broken,
         };
         externals.into_iter().map(adopt).collect()
+    }
+}
+
+fn made_bytes(address: &Address) -> usize {
+    match address {
+        Address::Entrypoint(entrypoint) => entrypoint.props.bytes.len(),
+        _ => 0,
     }
 }
 

@@ -13,7 +13,7 @@ impl Actor {
     /// With nothing left that could settle a call, it is over; the isolate serves on.
     pub(super) fn end_hung(&mut self, around: &Surroundings<'_>, effects: &mut Effects) {
         // A call of something that was given out may settle what is waited for.
-        if self.operations.len() > self.holds || !self.exports.is_empty() {
+        if self.waits_for_others() || !self.exports.is_empty() {
             return;
         }
         let hung: Vec<u64> = self.invocations.keys().copied().collect();

@@ -203,7 +203,7 @@ impl Actor {
             match started {
                 Started::Timer { .. } => outbox.timer_done(),
                 Started::Hold { .. } => outbox.hold_done(),
-                Started::Call { .. } => {}
+                Started::Call { .. } | Started::Loading { .. } => {}
             }
         }
         outbox.cancelled.clear();
@@ -255,10 +255,10 @@ impl Actor {
             )
         };
         for start in started {
-            if let Started::Call { call, .. } = &start
-                && self.give_out(&call.args.externals, invocation, around, effects) == Life::Ended
-            {
-                return Life::Ended;
+            for table in start.given_out() {
+                if self.give_out(table, invocation, around, effects) == Life::Ended {
+                    return Life::Ended;
+                }
             }
             self.start_operation(start, invocation, around, effects);
         }

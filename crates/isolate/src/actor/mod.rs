@@ -3,12 +3,14 @@
 //! An actor is plain data between slices and may be run by any thread, one at a time. It decides nothing about other
 //! isolates and knows no thread, queue or socket; time comes from a [`Clock`], what it wants done leaves in [`Effects`].
 //! This file has its life: mail in, turns. `calls` begins and cancels invocations, `entries` runs them, `operations`
-//! keeps what they wait for, `holds` what keeps them open after their answer, `outcome` says what the guest's words and failures mean, `ending` reports.
+//! keeps what they wait for, `holds` what keeps them open after their answer, `loading` what they load, `outcome` says
+//! what the guest's words and failures mean, `ending` reports.
 
 mod calls;
 mod ending;
 mod entries;
 mod holds;
+mod loading;
 mod operations;
 mod outcome;
 

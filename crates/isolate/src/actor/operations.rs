@@ -34,12 +34,19 @@ pub(super) enum Kind {
     Subrequest,
     /// A call of a source or a sink.
     Stream,
+    /// A worker is asked for by its id.
+    Get,
+    /// The guest is to load that worker. Nobody settles it.
+    Provision,
 }
 
 impl Kind {
     /// Whether somebody outside is to answer it.
     fn has_left(self) -> bool {
-        matches!(self, Self::Subrequest | Self::Stream)
+        matches!(
+            self,
+            Self::Subrequest | Self::Stream | Self::Get | Self::Provision
+        )
     }
 }
 
@@ -110,6 +117,9 @@ impl Actor {
                     }
                     None => self.take_call_on(operation, call, invocation, around, effects),
                 }
+            }
+            Started::Loading { operation, request } => {
+                self.start_loading(operation, request, invocation, effects);
             }
         }
     }
@@ -228,13 +238,24 @@ impl Actor {
         let is_waited_for = self
             .operations
             .get(&operation)
-            .is_some_and(|known| known.kind.has_left());
+            .is_some_and(|known| known.kind.has_left() && known.kind != Kind::Provision);
+        if is_waited_for && *answer == Answer::Provide {
+            self.ask_for_provision(operation, around);
+            return;
+        }
         if is_waited_for {
             self.settle(operation, answer_message(answer), around, effects);
             return;
         }
-        if let Answer::Outcome(Outcome::Value(value)) = answer {
-            self.let_imports_go(&value.externals, effects);
+        match answer {
+            Answer::Outcome(Outcome::Value(value)) => {
+                self.let_imports_go(&value.externals, effects);
+            }
+            Answer::Worker(import) => effects.events.push(Event::Released {
+                isolate: self.isolate,
+                imports: vec![*import],
+            }),
+            Answer::Outcome(_) | Answer::Failed(_) | Answer::Provide => {}
         }
     }
 
@@ -296,7 +317,7 @@ impl Actor {
     }
 
     /// Takes an operation off the books; returns whose it was.
-    fn remove_operation(&mut self, operation: u64) -> Option<u64> {
+    pub(super) fn remove_operation(&mut self, operation: u64) -> Option<u64> {
         let Operation {
             invocation,
             kind,
@@ -307,7 +328,12 @@ impl Actor {
             Kind::Timer => border::lock(&self.outbox).timer_done(),
             Kind::Hold => self.hold_is_over(invocation),
             Kind::Stream => self.waiting.stream_calls -= 1,
-            Kind::Held | Kind::Refused | Kind::OutboundRefused | Kind::Subrequest => {}
+            Kind::Held
+            | Kind::Refused
+            | Kind::OutboundRefused
+            | Kind::Subrequest
+            | Kind::Get
+            | Kind::Provision => {}
         }
         if let Some(books) = self.invocations.get_mut(&invocation) {
             books.operations.remove(&operation);
@@ -342,7 +368,7 @@ fn refusal_now(operation: u64, refusal: String, around: &Surroundings<'_>) -> Al
 }
 
 /// What the guest is told of an answer.
-fn answer_message(answer: &Answer) -> Vec<u8> {
+pub(super) fn answer_message(answer: &Answer) -> Vec<u8> {
     let message;
     let answer = match answer {
         Answer::Outcome(Outcome::Value(value)) => abi::Answer::Value(encoded(value)),
@@ -358,6 +384,8 @@ fn answer_message(answer: &Answer) -> Vec<u8> {
             }
         }
         Answer::Failed(reason) => abi::Answer::Failed(reason),
+        Answer::Worker(import) => abi::Answer::Worker(*import),
+        Answer::Provide => abi::Answer::Provide,
     };
     // Encoding into a Vec can't fail.
     minicbor::to_vec(&answer).unwrap_or_default()

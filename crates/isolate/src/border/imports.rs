@@ -3,7 +3,9 @@
 //! Each checks what it was given, takes its price, and puts what was asked into the outbox. None runs for long, waits,
 //! or calls anything outside of the border.
 
-use super::{Abort, Allowance, State, Stop, meter::Charge, outbox::Finished, outbox::Started};
+use super::{
+    Abort, Allowance, State, Stop, loading, meter::Charge, outbox::Finished, outbox::Started,
+};
 use crate::{
     fuel::Tariff,
     message::{Bytes, CallAccess, Log, LogLevel, OutwardCall, VerdictKind},
@@ -20,6 +22,8 @@ const THROWN_BYTES_MAX: usize = 1 << 20;
 const TABLE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a call that a guest makes: 32 MiB of arguments, and all the rest.
 const CALL_BYTES_MAX: usize = 33 << 20;
+/// Bytes of an argument that are paid for: those of the largest; what has more is refused.
+const BYTES_PRICED_MAX: usize = 128 << 20;
 /// Names in the path of a call.
 const PATH_LENGTH_MAX: usize = 64;
 /// Bytes that `random` fills at once: the web platform's limit.
@@ -162,9 +166,10 @@ fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -
     let length = length as usize;
     let tariff = match kind {
         operation::CANCEL | operation::RELEASE => Tariff::CANCEL,
+        operation::LOAD => Tariff::LOAD,
         _ => Tariff::OPERATION,
     };
-    charge(caller, tariff, length.min(CALL_BYTES_MAX))?;
+    charge(caller, tariff, length.min(BYTES_PRICED_MAX))?;
     match kind {
         operation::TIMER => {
             let ms = f64::from_le_bytes(number(caller, pointer, length)?);
@@ -188,6 +193,9 @@ fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -
             let call = outward_call(read(caller, pointer, length)?, true)?;
             let operation = caller.data_mut().next_operation();
             start_call(caller, operation, call)
+        }
+        operation::LOAD | operation::ENTRYPOINT | operation::GET | operation::NOT_PROVIDED => {
+            start_loading(caller, kind, pointer, length)
         }
         operation::RELEASE => {
             let import = u64::from_le_bytes(number(caller, pointer, length)?);
@@ -252,6 +260,29 @@ fn start_hold(caller: &mut Caller<'_, State>, invocation: u64) -> Result<u64> {
         invocation,
     };
     state.outbox().started.push(started);
+    Ok(operation)
+}
+
+/// What a guest asks a loader for. Loading and looking for a worker are subrequests.
+fn start_loading(
+    caller: &mut Caller<'_, State>,
+    kind: u32,
+    pointer: u32,
+    length: usize,
+) -> Result<u64> {
+    let limits = caller.data().limits;
+    if length > loading::bytes_max(kind, &limits) {
+        return Err(wasmtime::Error::msg(format!(
+            "the guest asks a loader in {length} bytes"
+        )));
+    }
+    let operation = match kind {
+        operation::LOAD | operation::GET => start_subrequest(caller)?,
+        _ => caller.data_mut().next_operation(),
+    };
+    let request = loading::read(kind, read(caller, pointer, length)?, &limits)?;
+    let started = Started::Loading { operation, request };
+    caller.data().outbox().started.push(started);
     Ok(operation)
 }
 

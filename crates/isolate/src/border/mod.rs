@@ -4,6 +4,7 @@
 //! acts on the notes after the slice.
 
 mod imports;
+mod loading;
 mod meter;
 mod outbox;
 
@@ -64,6 +65,7 @@ pub(crate) struct State {
     outbox: Arc<Mutex<Outbox>>,
     memory: Option<Memory>,
     result_bytes_max: usize,
+    limits: Limits,
     pool: PoolMemory,
     pool_bytes: u64,
     operation_last: u64,
@@ -89,6 +91,7 @@ impl State {
             outbox,
             memory: None,
             result_bytes_max: usize::try_from(limits.result_bytes_max).unwrap_or(usize::MAX),
+            limits: *limits,
             pool,
             pool_bytes: 0,
             operation_last: 0,

@@ -1,6 +1,9 @@
 //! What a guest asked for in a slice, for its actor to act on.
 
-use crate::message::{Log, OutwardCall};
+use crate::{
+    loading::Loading,
+    message::{External, Log, OutwardCall},
+};
 use coracle_abi::{HOLDS_MAX, TIMERS_MAX};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -75,6 +78,21 @@ pub(crate) enum Started {
         operation: u64,
         invocation: u64,
     },
+    Loading {
+        operation: u64,
+        request: Loading,
+    },
+}
+
+impl Started {
+    /// The tables of what is given out with it.
+    pub(crate) fn given_out(&self) -> Vec<&[External]> {
+        match self {
+            Self::Timer { .. } | Self::Hold { .. } => Vec::new(),
+            Self::Call { call, .. } => vec![&call.args.externals],
+            Self::Loading { request, .. } => request.given_out(),
+        }
+    }
 }
 
 /// The outbox is plain data: what a panicking thread left in it is still whole.

@@ -193,6 +193,7 @@ impl Executor {
             Event::Lingered { .. }
             | Event::Called { .. }
             | Event::CallDropped { .. }
+            | Event::Loading { .. }
             | Event::Released { .. } => true,
             Event::Ended { .. } => false,
         });

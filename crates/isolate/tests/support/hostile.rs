@@ -476,6 +476,10 @@ impl Generator {
                 coracle_abi::operation::HOLD,
                 coracle_abi::operation::HOLD,
                 coracle_abi::operation::ABORT,
+                coracle_abi::operation::LOAD,
+                coracle_abi::operation::ENTRYPOINT,
+                coracle_abi::operation::GET,
+                coracle_abi::operation::NOT_PROVIDED,
             ]);
             sink.i32_const(NUMBERS_AT as i32);
             if kind == coracle_abi::operation::CANCEL {

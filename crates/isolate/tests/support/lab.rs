@@ -239,7 +239,10 @@ impl Lab {
                         .push(*aftermath);
                 }
                 // Whoever tests these looks at what comes of them outside.
-                Event::Called { .. } | Event::CallDropped { .. } | Event::Released { .. } => {}
+                Event::Called { .. }
+                | Event::CallDropped { .. }
+                | Event::Loading { .. }
+                | Event::Released { .. } => {}
                 Event::Ended { isolate } => {
                     assert!(!seen.ended.contains(&isolate), "{isolate} ended twice");
                     seen.ended.push(isolate);

@@ -175,6 +175,8 @@ pub fn worker_with(modules: &[(&str, &str)], limits: Limits) -> WorkerSpec {
             externals: Vec::new(),
         },
         value_depth_max: 512,
+        code_bytes_max: 10 << 20,
+        env_bytes_max: 1 << 20,
     };
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
@@ -227,6 +229,8 @@ pub fn worker_of(modules: &[Source<'_>], env: &Value) -> WorkerSpec {
             externals: Vec::new(),
         },
         value_depth_max: 512,
+        code_bytes_max: 10 << 20,
+        env_bytes_max: 1 << 20,
     };
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),

@@ -4,30 +4,7 @@
 //! code which asks for a behaviour that we don't have is told so at once.
 
 use super::problem::{ProblemCode, Problems, pointer, shown};
-
-/// The newest compatibility date that this server knows.
-pub const COMPATIBILITY_DATE_NEWEST: &str = "2026-11-24";
-
-/// The compatibility flags that are accepted, in alphabetical order.
-///
-/// They are those of workerd's that code commonly sends along and that ask for what holds here
-/// anyway or for what is refused clearly where it is used (`node:` modules).
-pub const COMPATIBILITY_FLAGS: [&str; 14] = [
-    "enable_ctx_exports",
-    "export_commonjs_default",
-    "formdata_parser_supports_files",
-    "global_fetch_strictly_public",
-    "global_navigator",
-    "nodejs_als",
-    "nodejs_compat",
-    "nodejs_compat_populate_process_env",
-    "nodejs_compat_v2",
-    "rpc",
-    "streams_enable_constructors",
-    "transformstream_enable_standard_constructor",
-    "url_standard",
-    "urlsearchparams_delete_has_value_arg",
-];
+pub use coracle_abi::{COMPATIBILITY_DATE_NEWEST, COMPATIBILITY_FLAGS};
 
 pub(super) fn check_date(date: &str, problems: &mut Problems) {
     const PATH: &str = "/compatibilityDate";

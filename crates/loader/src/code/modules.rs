@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use std::collections::BTreeMap;
 
 /// How many modules a worker may have.
-pub const MODULES_MAX: usize = 10_000;
+pub use coracle_abi::MODULES_MAX;
 
 /// How long a module's name may be.
 pub const MODULE_NAME_BYTES_MAX: usize = 1_024;

@@ -14,7 +14,7 @@ use coracle_loader::{
     Encoded, Form, LimitName, LimitsRequest, Module, ModuleBody, Outbound, WorkerCode,
 };
 use coracle_schema as schema;
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 /// Names that the path of one call may have, and bytes of all of them.
 const PATH_LENGTH_MAX: u32 = 64;
@@ -33,13 +33,28 @@ pub(super) fn text(reader: text::Reader<'_>) -> Result<String, Error> {
         .to_owned())
 }
 
+/// Whether there may be loaders in a table of externals.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loaders {
+    Accepted,
+    Refused,
+}
+
 /// A value with what it refers to.
 pub(super) fn payload(
     connected: &Rc<Connected>,
     reader: schema::value::Reader<'_>,
 ) -> Result<Payload, Error> {
+    payload_with(connected, reader, Loaders::Refused)
+}
+
+fn payload_with(
+    connected: &Rc<Connected>,
+    reader: schema::value::Reader<'_>,
+    loaders: Loaders,
+) -> Result<Payload, Error> {
     let externals = match reader.has_externals() {
-        true => externals(connected, reader.get_externals()?)?,
+        true => externals(connected, reader.get_externals()?, loaders)?,
         false => Vec::new(),
     };
     let (form, bytes) = match reader.which()? {
@@ -57,6 +72,7 @@ pub(super) fn payload(
 fn externals(
     connected: &Rc<Connected>,
     list: capnp::struct_list::Reader<'_, schema::external::Owned>,
+    loaders: Loaders,
 ) -> Result<Vec<Address>, Error> {
     use schema::external;
     at_most("externals", list.len(), EXTERNALS_MAX)?;
@@ -64,6 +80,15 @@ fn externals(
         external::Target(target) => address(connected, target?, Kind::Target),
         external::Source(source) => address(connected, source?, Kind::Source),
         external::Sink(sink) => address(connected, sink?, Kind::Sink),
+        external::Loader(_) if loaders == Loaders::Refused => Err(Error::failed(format!(
+            "external {index} is a loader: those can be passed in env only"
+        ))),
+        external::Loader(loader) => match connected.is_own_loader(loader?) {
+            true => Ok(Address::Loader(Arc::default())),
+            false => Err(Error::failed(format!(
+                "external {index} is not the loader that this session was given"
+            ))),
+        },
         external::Invalid(()) => Err(Error::failed(format!(
             "external {index} is not set: each must say what it is"
         ))),
@@ -240,7 +265,7 @@ pub(super) fn worker_code(
             (Outbound::Gateway, Some(gateway))
         }
     };
-    let env = payload(connected, reader.get_env()?)?;
+    let env = payload_with(connected, reader.get_env()?, Loaders::Accepted)?;
     let code = WorkerCode {
         compatibility_date: text(reader.get_compatibility_date()?)?,
         compatibility_flags: reader

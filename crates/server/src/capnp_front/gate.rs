@@ -7,7 +7,7 @@ use crate::{
     session::Session,
 };
 use capnp::Error;
-use coracle_schema::{self as schema, credentials, gate, session};
+use coracle_schema::{credentials, gate, session};
 use coracle_transport::Held;
 use std::{
     cell::{Cell, RefCell},
@@ -96,8 +96,8 @@ impl gate::Server for GateServer {
             this.standing.changed.notify_one();
             this.connected.holdings.introduce();
             let mut builder = results.get();
-            let loader: schema::loader::Client =
-                capnp_rpc::new_client(LoaderServer::new(&this.connected, &session, held_loader));
+            let loader = LoaderServer::new(&this.connected, &session, held_loader);
+            let loader = this.connected.loaders.borrow_mut().new_client(loader);
             builder.set_loader(loader);
             let handle: session::Client = capnp_rpc::new_client(SessionServer {
                 connected: Rc::clone(&this.connected),

@@ -29,6 +29,10 @@ impl LoaderServer {
         }
     }
 
+    pub(super) fn is_open(&self) -> bool {
+        !self.session.is_closed()
+    }
+
     async fn load_code(
         &self,
         code: WorkerCode,

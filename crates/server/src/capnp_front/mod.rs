@@ -13,9 +13,9 @@ mod transport;
 
 pub(crate) use self::transport::{ConnectionSettings, serve};
 
-use self::{remotes::Remotes, target::TargetServer};
+use self::{loader::LoaderServer, remotes::Remotes, target::TargetServer};
 use crate::service::Service;
-use capnp::Error;
+use capnp::{Error, capability::FromClientHook};
 use capnp_rpc::CapabilityServerSet;
 use coracle_loader::Refusal;
 use coracle_schema as schema;
@@ -36,6 +36,8 @@ struct Connected {
     remotes: Remotes,
     /// Ours that it was given, to know them when they come back.
     targets: RefCell<CapabilityServerSet<TargetServer, schema::target::Client>>,
+    /// Those of them that load workers.
+    loaders: RefCell<CapabilityServerSet<LoaderServer, schema::loader::Client>>,
     /// Targets made since those that are gone were last forgotten.
     targets_made: Cell<u32>,
 }
@@ -63,6 +65,18 @@ impl Connected {
             targets.gc();
         }
         targets.new_client(target)
+    }
+
+    /// Whether a capability is a loader that the client was given, and can still load with.
+    fn is_own_loader(&self, loader: schema::loader::Client) -> bool {
+        let mut hook = loader.into_client_hook();
+        // It may have been sent before the answer with it had arrived.
+        while let Some(resolved) = hook.get_resolved() {
+            hook = resolved;
+        }
+        let loader = schema::loader::Client::new(hook);
+        let server = self.loaders.borrow().get_local_server_of_resolved(&loader);
+        server.is_some_and(|server| server.is_open())
     }
 
     /// Whether the client may be given more.

@@ -60,6 +60,7 @@ where
         holdings: Rc::clone(&settings.holdings),
         remotes,
         targets: RefCell::default(),
+        loaders: RefCell::default(),
         targets_made: Cell::new(0),
     });
     let remote_calls = remotes::serve(Rc::clone(&connected), commands);

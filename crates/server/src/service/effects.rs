@@ -22,7 +22,7 @@ impl Service {
                     return;
                 };
                 let spec = loaded.spec.clone();
-                let table = Table::new(isolate.0, &loaded.handle, &loaded.grants);
+                let table = Table::new(isolate.0, &loaded.hold, &loaded.facts, &loaded.grants);
                 state.tables.insert(isolate.0, table);
                 self.metrics.isolate_started();
                 self.send(

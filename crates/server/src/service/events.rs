@@ -1,32 +1,53 @@
 //! What isolates report, and what it means for callers, for the core and for other isolates.
 
-use super::{Service, State, outward::adopt};
-use crate::outcome::Answered;
-use coracle_isolate::{Event as IsolateEvent, Outcome};
-use coracle_loader::{CallId, Event, IsolateId};
+use super::{Notice, Service, State, outward::adopt};
+use crate::{named::Asker, outcome::Answered, session::Session};
+use coracle_isolate::{Event as IsolateEvent, Outcome, VerdictKind};
+use coracle_loader::{CallId, Event, IsolateId, WorkerId};
 use std::sync::TryLockError;
 
 impl Service {
     /// Takes an event of an isolate. Never waits for the state: if somebody holds it, they take the event on.
     pub(crate) fn on_isolate_event(&self, event: IsolateEvent) {
-        self.inbox().push(event);
-        self.take_inbox();
+        self.inbox().push(Notice::Isolate(event));
+        self.take_inbox(false);
     }
 
-    pub(super) fn take_inbox(&self) {
+    /// Nobody holds a worker any more. Whoever lets the last handle go may hold the state.
+    pub(crate) fn release_worker(&self, worker: WorkerId, session: Session) {
+        let alone = self.is_alone();
+        self.inbox().push(Notice::Released { worker, session });
+        self.take_inbox(alone);
+    }
+
+    /// Acts on what is in the inbox, if nobody holds the state. `assisting`: what isolates do about it begins on this
+    /// thread.
+    pub(super) fn take_inbox(&self, assisting: bool) {
         loop {
             let mut state = match self.state.try_lock() {
                 Ok(state) => state,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
-            let events = std::mem::take(&mut *self.inbox());
-            for event in events {
-                self.apply(&mut state, event);
+            state.assisting = assisting;
+            let notices = std::mem::take(&mut *self.inbox());
+            for notice in notices {
+                match notice {
+                    Notice::Isolate(event) => self.apply(&mut state, event),
+                    Notice::Released { worker, session } => {
+                        self.let_worker_go(&mut state, worker);
+                        self.act(&mut state);
+                        state.discard(session);
+                    }
+                }
             }
+            state.assisting = false;
             let garbage = std::mem::take(&mut state.garbage);
             drop(state);
             drop(garbage);
+            if assisting {
+                self.scheduler().assist();
+            }
             if self.inbox().is_empty() {
                 return;
             }
@@ -56,6 +77,9 @@ impl Service {
                     self.metrics.invocation(&report);
                     if let Some(loaded) = state.workers.get_mut(&pending.worker) {
                         loaded.last_cpu_us = Some(report.usage.cpu_us);
+                    }
+                    if is_failed_start(&report.outcome) {
+                        Self::forget_name(state, pending.worker);
                     }
                     self.answer(state, pending, Ok(Answered { report, externals }));
                 } else {
@@ -92,7 +116,14 @@ impl Service {
                 call,
                 ..
             } => self.isolate_calls(state, isolate, operation, *call),
+            IsolateEvent::Loading {
+                isolate,
+                operation,
+                request,
+                ..
+            } => self.isolate_loads(state, isolate, operation, request),
             IsolateEvent::CallDropped { isolate, operation } => {
+                self.drop_ask(state, Asker { isolate, operation });
                 let table = state.tables.get_mut(&isolate);
                 let outgoing = table.and_then(|table| table.outgoing.remove(&operation));
                 self.give_up_outgoing(state, outgoing);
@@ -111,6 +142,7 @@ impl Service {
                     for (_, outgoing) in table.outgoing.drain() {
                         self.give_up_outgoing(state, Some(outgoing));
                     }
+                    self.end_children(state, isolate, &mut table);
                     state.discard(table);
                 }
                 // By itself, unless it was asked to; both are an end.
@@ -126,5 +158,16 @@ impl Service {
             }
         }
         self.act(state);
+    }
+}
+
+/// Whether the modules could not be evaluated.
+fn is_failed_start(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Value(_) => false,
+        Outcome::Threw(thrown) => thrown.during_load,
+        Outcome::Verdict(verdict) => {
+            !verdict.started && matches!(verdict.kind, VerdictKind::Startup | VerdictKind::Hung)
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{Pending, Service, State, Waiting};
 use crate::{
+    named::Asker,
     outcome::{Answered, CallAnswer},
-    router::{Address, AnswerTo, Payload, RemoteCall, threw},
+    router::{Address, AnswerTo, NOT_CALLABLE, Payload, RemoteCall, threw},
     session::OutCall,
     tables::Outgoing,
 };
@@ -61,6 +62,15 @@ impl Service {
                     table.outgoing.insert(operation, Outgoing::Remote(kept));
                 }
                 return state.discard(callee);
+            }
+            Some(Address::Failed(reason)) => {
+                let answer = Answer::Failed(reason.to_string());
+                state.discard(args);
+                return self.tell(state, Asker { isolate, operation }, answer);
+            }
+            Some(Address::Loader(_) | Address::Worker(_)) => {
+                state.discard((args, callee));
+                return self.settle(state, isolate, operation, Ok(threw(NOT_CALLABLE)));
             }
             Some(Address::Broken) | None => {
                 state.discard(args);
@@ -147,9 +157,15 @@ impl Service {
 }
 
 /// The addresses that an isolate means by entries of its.
-pub(super) fn adopt(state: &State, isolate: u64, externals: Vec<External>) -> Vec<Address> {
-    match state.tables.get(&isolate) {
-        Some(table) => table.adopt(externals),
-        None => externals.iter().map(|_| Address::Broken).collect(),
+pub(super) fn adopt(state: &mut State, isolate: u64, externals: Vec<External>) -> Vec<Address> {
+    if externals.is_empty() {
+        return Vec::new();
     }
+    let Some(table) = state.tables.get(&isolate) else {
+        return externals.iter().map(|_| Address::Broken).collect();
+    };
+    let worker = table.worker();
+    let adopted = table.adopt(externals, worker.as_ref());
+    state.discard(worker);
+    adopted
 }
