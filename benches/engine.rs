@@ -284,11 +284,13 @@ fn spec(source: &str) -> WorkerSpec {
         value_depth_max: 512,
         code_bytes_max: 10 << 20,
         env_bytes_max: 1 << 20,
+        log_arguments: false,
     };
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
         tenant: 1,
         outbound_refusal: Some("outbound requests are denied".into()),
+        logs_streamed: false,
         limits: Limits::default(),
     }
 }

@@ -65,6 +65,13 @@ struct WorkerCode {
   outbound @5 :Outbound;
 
   limits @6 :Limits;
+
+  tails @7 :List(Target);
+  # What is told of each invocation when it is over, by a call of `tail` with an array of events; docs/runtime.md says what
+  # is in them. At most 16 with `streamingTails`.
+
+  streamingTails @8 :List(Target);
+  # What is told while it runs, by calls of `tailStream` with an array of events.
 }
 
 struct Module {

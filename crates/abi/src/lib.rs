@@ -226,7 +226,17 @@ pub struct Load<'a> {
     /// Bytes that the `env` may have of a worker that it loads.
     #[n(5)]
     pub env_bytes_max: u64,
+    /// Whether what is written to the console is wanted as values, too; see [`LOG_ARGUMENTS`].
+    #[n(6)]
+    pub log_arguments: bool,
 }
+
+/// The `level` with which the guest gives the values of the console line that comes next: a CBOR array of byte strings, each a
+/// value by itself, without externals.
+pub const LOG_ARGUMENTS: u32 = 16;
+
+/// Values that one console line may have.
+pub const LOG_ARGUMENTS_MAX: usize = 100;
 
 /// What an invocation does with the value at its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]

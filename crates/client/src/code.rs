@@ -21,6 +21,10 @@ pub struct WorkerCode {
     pub outbound: Outbound,
     /// What it asks for.
     pub limits: Limits,
+    /// What is told of each call when it is over: objects with a method `tail`, which takes an array of events.
+    pub tails: Vec<Stub>,
+    /// What is told while it runs: objects with a method `tailStream`, which takes an array of events.
+    pub streaming_tails: Vec<Stub>,
 }
 
 /// Where a worker's `fetch()` and `connect()` go: `globalOutbound`.
@@ -80,6 +84,13 @@ impl WorkerCode {
     #[must_use]
     pub fn es_module(self, name: impl Into<String>, source: impl Into<String>) -> Self {
         self.module(name, ModuleBody::EsModule(source.into()))
+    }
+
+    /// Adds something that is told of each call when it is over.
+    #[must_use]
+    pub fn tail(mut self, tail: Stub) -> Self {
+        self.tails.push(tail);
+        self
     }
 
     /// Sets the limits.

@@ -47,7 +47,30 @@ pub(crate) fn write_code(held: &Held, code: &WorkerCode, mut builder: worker_cod
             })),
         },
     }
+    if !code.tails.is_empty() {
+        let list = builder.reborrow().init_tails(code.tails.len() as u32);
+        write_targets(held, &code.tails, list);
+    }
+    if !code.streaming_tails.is_empty() {
+        let list = builder
+            .reborrow()
+            .init_streaming_tails(code.streaming_tails.len() as u32);
+        write_targets(held, &code.streaming_tails, list);
+    }
     write_limits(&code.limits, builder.init_limits());
+}
+
+/// One of another connection's is left out, which the server refuses.
+fn write_targets(
+    held: &Held,
+    stubs: &[Stub],
+    mut list: capnp::capability_list::Builder<'_, schema::target::Client>,
+) {
+    for (index, stub) in stubs.iter().enumerate() {
+        if let Some(client) = held.target_of(stub) {
+            list.set(index as u32, client.client.hook);
+        }
+    }
 }
 
 /// Writes a value and what it refers to. A stub of another connection's is left out, which the server refuses.

@@ -1,7 +1,8 @@
-// makeConsole(emit): the `console` that user code gets.
+// makeConsole(emit, emitArguments): the `console` that user code gets.
 //
 // Owns: the console's methods, its format specifiers, and the state of groups, counters and timers (in
-// closures, one set a console). `emit(level, text)` is given each finished message once.
+// closures, one set a console). `emit(level, text)` is given each finished message once, `emitArguments(args)` before it
+// what it was made of.
 // Must never: throw anything but what `emit` throws, call user code beyond what `inspect` does (and the
 // toJSON of a value for %j), or hand out `emit`.
 // Whoever installs the globals calls it, once. Needs inspect.js.
@@ -16,7 +17,14 @@ const CONSOLE_INDENTED_GROUPS_MAX = 20;
 const CONSOLE_TABLE_COLUMNS_MAX = 100;
 const CONSOLE_TABLE_CELL_LENGTH_MAX = 200;
 
-function makeConsole(emit) {
+// Whether somebody wants what is written as values, too.
+let logArguments = false;
+
+function setLogArguments(value) {
+  logArguments = value;
+}
+
+function makeConsole(emit, emitArguments) {
   let margin = "";
   let groups = 0;
   const counts = new MapConstructor();
@@ -37,6 +45,7 @@ function makeConsole(emit) {
 
   // The usual call is one string outside any group; it goes straight through.
   function printArguments(level, args) {
+    if (logArguments && (args.length !== 1 || typeof args[0] !== "string")) emitArguments(args);
     if (args.length === 1 && margin === "") {
       const text = args[0];
       if (typeof text === "string" && text.length <= INSPECT_LENGTH_MAX) return void emit(level, text);

@@ -286,6 +286,7 @@ const hooks = {
   releaseExport,
   disposeAll,
   setLoading,
+  setLogArguments,
   fillEnv,
   inspect: (value) => inspect(value),
   reportUncaught,

@@ -3,7 +3,7 @@
 //
 // Must never: hand out `host` or a function of it.
 
-defineGlobal("console", makeConsole(host.log));
+defineGlobal("console", makeConsole(host.log, host.logArguments));
 // There is no second thread to share it with.
 ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
 

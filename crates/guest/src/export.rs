@@ -121,6 +121,9 @@ fn evaluate(ctx: &Ctx<'_>, load: &Load<'_>) -> std::result::Result<LoadOutcome, 
     let env = decode::value(ctx, &load.env, load.value_depth_max as usize)
         .map_err(|error| error.in_context("env"))?;
     hooks.fill_env(ctx)?.call::<_, ()>((env,))?;
+    if load.log_arguments {
+        hooks.set_log_arguments(ctx)?.call::<_, ()>((true,))?;
+    }
     hooks.set_loading(ctx)?.call::<_, ()>((true,))?;
     let module = modules::declare_main(ctx, load.main_module)?;
     let promise = modules::evaluate(ctx, module)?;

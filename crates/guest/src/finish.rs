@@ -6,7 +6,9 @@ use crate::{
     engine::js::{Array, Ctx, Exception, Result, Value},
     host, json, raw, state, thrown,
 };
-use coracle_abi::{Access, Call, Encoded, Form, finish, operation};
+use coracle_abi::{
+    Access, Call, Encoded, Form, LOG_ARGUMENTS, LOG_ARGUMENTS_MAX, finish, operation,
+};
 use coracle_value::DEPTH_CEILING;
 
 /// How a result is to be reported. Travels through the prelude as an array.
@@ -193,4 +195,43 @@ fn copy<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
     })?;
     decode::cbor(ctx, &encoded.bytes, DEPTH_CEILING, &[])
         .map_err(|error| decode::thrown(ctx, error))
+}
+
+/// A value that is written to the console; what is larger or nested deeper is given as text.
+const LOGGED: Manner = Manner {
+    root: "argument",
+    bytes_max: 16 << 10,
+    depth_max: 64,
+    instances: Instances::Plain,
+    references: References::Refused,
+};
+
+/// `host.logArguments(args)`: gives the values of the console line that comes next.
+pub(crate) fn log_arguments<'js>(ctx: Ctx<'js>, args: Array<'js>) {
+    let values: Vec<Vec<u8>> = args
+        .iter::<Value>()
+        .take(LOG_ARGUMENTS_MAX)
+        .flatten()
+        .map(|value| logged(&ctx, &value))
+        .collect();
+    let mut message = minicbor::Encoder::new(Vec::new());
+    // Encoding into a Vec can't fail.
+    let _ = message.array(values.len() as u64);
+    for value in &values {
+        let _ = message.bytes(value);
+    }
+    host::log_bytes(LOG_ARGUMENTS, message.writer());
+}
+
+fn logged<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Vec<u8> {
+    let error = match encode::cbor(ctx, value, LOGGED) {
+        Ok(encoded) => return encoded.bytes,
+        Err(error) => error,
+    };
+    if let EncodeError::Threw(_) = error {
+        raw::forget_exception(ctx);
+    }
+    let text = thrown::inspected(ctx, value);
+    // Encoding into a Vec can't fail.
+    minicbor::to_vec(text).unwrap_or_default()
 }

@@ -56,8 +56,13 @@ pub(crate) fn report_finished() {
 
 /// Writes a console line.
 pub(crate) fn log(level: u32, text: &str) {
+    log_bytes(level, text.as_bytes());
+}
+
+/// Writes a console line, or what belongs to one.
+pub(crate) fn log_bytes(level: u32, bytes: &[u8]) {
     // SAFETY: pointer and length describe a live slice that the host only reads.
-    unsafe { import_log(level, text.as_ptr(), text.len()) }
+    unsafe { import_log(level, bytes.as_ptr(), bytes.len()) }
 }
 
 /// Fills `bytes` with randomness fit for cryptography.

@@ -65,6 +65,8 @@ hooks! {
     forget = "forget",
     /// `(isLoading)`: module scope's rules hold while true.
     set_loading = "setLoading",
+    /// `(isWanted)`: whether the console gives values, too.
+    set_log_arguments = "setLogArguments",
     /// `(bindings)`: copies them into the env object.
     fill_env = "fillEnv",
     /// `(value) -> text`, never throws.
@@ -235,6 +237,7 @@ fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "log",
         Func::from(|level: u32, text: Value<'js>| host::log(level, &raw::text_lossy(&text))),
     )?;
+    object.set("logArguments", Func::from(finish::log_arguments))?;
     object.set(
         "startTimer",
         Func::from(|ms: f64| host::start(operation::TIMER, &ms.to_le_bytes()) as f64),

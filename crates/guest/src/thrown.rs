@@ -149,16 +149,21 @@ pub(crate) fn message_of<'js>(ctx: &Ctx<'js>, error: &Value<'js>) -> String {
         if error.is_string() {
             return Some(raw::text_lossy(error));
         }
-        let inspect = state::get().hooks.inspect(ctx);
-        let text: Value = caught(
-            ctx,
-            inspect.and_then(|inspect| inspect.call((error.clone(),))),
-        )?;
-        Some(raw::text_lossy(&text))
+        Some(inspected(ctx, error))
     };
     let mut message = message.or_else(shown).unwrap_or_default();
     truncate(&mut message);
     message
+}
+
+/// What the console would show of a value.
+pub(crate) fn inspected<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> String {
+    let inspect = state::get().hooks.inspect(ctx);
+    let text: Option<Value> = caught(
+        ctx,
+        inspect.and_then(|inspect| inspect.call((value.clone(),))),
+    );
+    text.map(|text| raw::text_lossy(&text)).unwrap_or_default()
 }
 
 fn truncate(text: &mut String) {

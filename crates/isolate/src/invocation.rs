@@ -123,12 +123,12 @@ impl Invocation {
     /// Keeps a console line, if there is room left for it: what the border let through was judged by the console that it
     /// was written to first.
     pub(crate) fn keep_log(&mut self, log: Log) {
-        let bytes = log.message.len() as u64;
+        let bytes = log.bytes() as u64;
         if self.log_bytes_left == 0 || bytes > self.log_bytes_left {
             self.log_bytes_dropped += bytes;
             return;
         }
-        let cost = border::log_cost(log.message.len());
+        let cost = border::log_cost(log.bytes());
         self.log_bytes_left = self.log_bytes_left.saturating_sub(cost);
         self.logs.push(log);
     }

@@ -80,11 +80,13 @@ impl Loading {
     }
 }
 
-/// The message that loads a worker, which has been checked, with what its `env` refers to.
+/// The message that loads a worker, which has been checked, with what its `env` refers to, and whether its console is to give
+/// values.
 pub fn load_message(
     code: &WorkerCode,
     env: impl IntoIterator<Item = abi::Kind>,
     limits: &Limits,
+    log_arguments: bool,
 ) -> Arc<[u8]> {
     let modules = code.modules.iter().filter_map(|module| {
         let (kind, body) = match &module.body {
@@ -116,6 +118,7 @@ pub fn load_message(
         value_depth_max: u32::try_from(limits.value_depth_max).unwrap_or(u32::MAX),
         code_bytes_max: limits.code_bytes_max,
         env_bytes_max: limits.env_bytes_max,
+        log_arguments,
     };
     let size: usize = code
         .modules

@@ -45,6 +45,8 @@ pub struct WorkerSpec {
     pub tenant: u64,
     /// What `fetch` and `connect` are refused with; none where there is something that they go to.
     pub outbound_refusal: Option<Arc<str>>,
+    /// Whether console output is told as it comes ([`Event::Logged`]), besides being reported.
+    pub logs_streamed: bool,
     /// What holds for the isolate and, unless a call lowers it, for every invocation.
     pub limits: Limits,
 }
@@ -154,6 +156,15 @@ pub enum Event {
         /// False for the invocation that ended the isolate; `Ended` follows, and nothing in between. The others that were
         /// lost with it have been reported before, with true: their own fate says nothing about the isolate.
         isolate_reusable: bool,
+    },
+    /// What an invocation has written to the console, where that is wanted at once.
+    Logged {
+        /// The isolate.
+        isolate: u64,
+        /// The invocation.
+        invocation: u64,
+        /// The lines.
+        logs: Vec<Log>,
     },
     /// What an invocation did after its report: once for one that was held, when that is over, and for others where they
     /// did anything.
@@ -498,6 +509,16 @@ pub struct Log {
     pub level: LogLevel,
     /// What was written.
     pub message: String,
+    /// The same as values, where the worker was loaded so: each in CBOR, as the guest says.
+    pub arguments: Vec<Vec<u8>>,
     /// The guest's clock when it was.
     pub timestamp_ms: f64,
+}
+
+impl Log {
+    /// Bytes of the text and of the values.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.message.len() + self.arguments.iter().map(Vec::len).sum::<usize>()
+    }
 }

@@ -214,6 +214,7 @@ fn spec(load_bytes: usize, limits: Limits) -> WorkerSpec {
         load: vec![7; load_bytes].into(),
         tenant: 1,
         outbound_refusal: Some("outbound requests are denied".into()),
+        logs_streamed: false,
         limits,
     }
 }

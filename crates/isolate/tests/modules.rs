@@ -825,6 +825,7 @@ fn a_main_module_that_is_not_there_does_not_break_the_guest() {
         value_depth_max: 512,
         code_bytes_max: 10 << 20,
         env_bytes_max: 1 << 20,
+        log_arguments: false,
     };
     let mut spec = worker(&[("main.js", "")]);
     spec.load = minicbor::to_vec(&load).unwrap().into();

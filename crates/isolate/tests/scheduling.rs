@@ -926,8 +926,11 @@ impl Events {
                     seen.wrong.push(format!("{invocation} was reported twice"));
                 }
             }
-            Event::Lingered { .. } => {}
-            Event::Called { .. } | Event::CallDropped { .. } | Event::Released { .. } => {
+            Event::Logged { .. } | Event::Lingered { .. } => {}
+            Event::Called { .. }
+            | Event::Loading { .. }
+            | Event::CallDropped { .. }
+            | Event::Released { .. } => {
                 seen.wrong.push(format!("nobody calls out here: {event:?}"));
             }
             Event::Ended { isolate } => {

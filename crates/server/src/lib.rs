@@ -25,6 +25,7 @@ mod server;
 mod service;
 mod session;
 mod tables;
+mod tails;
 
 pub use crate::{
     admin::{Admin, AdminState, Probe},

@@ -73,6 +73,7 @@ pub struct Metrics {
     log_bytes_dropped: IntCounter,
     bytes: Labelled<2>,
     subrequests: IntCounter,
+    tail_events_dropped: IntCounter,
     panics: IntCounter,
     /// How many of the scheduler's panics are in `panics`.
     panics_observed: AtomicU64,
@@ -189,6 +190,11 @@ impl Metrics {
                 DIRECTIONS,
             ),
             subrequests: new.counter("subrequests_total", "Calls out of isolates."),
+            tail_events_dropped: new.counter(
+                "tail_events_dropped_total",
+                "Events for tails that were lost, because a tail is slow, gone or refuses calls, or \
+                 because calls of tails led to them.",
+            ),
             panics: new.counter(
                 "panics_total",
                 "Panics of the host that were contained; each is a fault of Coracle's.",
@@ -250,6 +256,11 @@ impl Metrics {
         let log_bytes: usize = aftermath.logs.iter().map(|log| log.message.len()).sum();
         add(&self.log_bytes, log_bytes as u64);
         add(&self.log_bytes_dropped, aftermath.log_bytes_dropped);
+    }
+
+    /// Events for tails were lost.
+    pub fn tail_events_dropped(&self, count: u64) {
+        add(&self.tail_events_dropped, count);
     }
 
     /// A call was refused before it reached an isolate. A reason that is not on the list counts as `other`.

@@ -9,6 +9,7 @@ use crate::{
     outcome::{Answered, CallAnswer},
     service::Service,
     session::{Entrypoint, Facts, Worker},
+    tails::Tail,
 };
 use coracle_isolate::{CallAccess, Form, Kind, Message, Outcome, Report, Thrown, Usage};
 use coracle_loader::SessionId;
@@ -184,6 +185,11 @@ pub(crate) enum AnswerTo {
         isolate: u64,
         operation: u64,
     },
+    /// Who tells a tail.
+    Tail {
+        service: Arc<Service>,
+        tail: Arc<Tail>,
+    },
 }
 
 impl AnswerTo {
@@ -196,6 +202,7 @@ impl AnswerTo {
                 isolate,
                 operation,
             } => service.answer_operation(isolate, operation, answer),
+            Self::Tail { service, tail } => service.answer_tail(tail, answer.is_ok()),
         }
     }
 }

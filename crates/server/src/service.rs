@@ -8,6 +8,7 @@ mod effects;
 mod events;
 mod in_flight;
 mod outward;
+mod traces;
 
 pub(crate) use self::in_flight::{Arrival, InFlight};
 
@@ -19,6 +20,7 @@ use crate::{
     router::Address,
     session::{Facts, Grants, Hold, OutCall, Session, Worker},
     tables::Table,
+    tails::{Tail, Tellings, Trace},
 };
 use coracle_isolate::{
     Call, Event as IsolateEvent, Message, Outcome, Report, Scheduler, Usage, Verdict, VerdictKind,
@@ -51,6 +53,7 @@ pub struct Service {
     drained: tokio::sync::Notify,
     /// Calls between their arrival at the server and their answer.
     arrived: AtomicUsize,
+    tellings: Tellings,
     /// What the code takes of workers that workers have loaded.
     code_bytes: Arc<CodeBytes>,
     code_bytes_per_session_max: u64,
@@ -97,6 +100,7 @@ impl Drop for Locked<'_> {
         if !self.service.inbox().is_empty() {
             self.service.take_inbox(false);
         }
+        self.service.tell_tails();
     }
 }
 
@@ -128,6 +132,7 @@ enum Notice {
 struct Loaded {
     spec: WorkerSpec,
     grants: Grants,
+    tails: Arc<[Arc<Tail>]>,
     /// The handle that keeps it loaded.
     hold: Weak<Hold>,
     facts: Arc<Facts>,
@@ -166,6 +171,12 @@ struct Pending {
     answer_to: Waiting,
     /// What is called, kept alive.
     callee: Address,
+    /// What is noted for the worker's tails, if it has any.
+    trace: Option<Arc<Trace>>,
+    /// Of one that is held: how it ended.
+    report: Option<Box<Report>>,
+    /// How many calls of tails have led to it.
+    depth: u8,
 }
 
 /// Who waits for the answer of a call to a worker.
@@ -175,6 +186,8 @@ enum Waiting {
         isolate: u64,
         operation: u64,
     },
+    /// A tail's queue, which goes on when its call is over.
+    Tail(Arc<Tail>),
     /// Nobody: it has been answered, and its isolate holds it open. Until that is over it counts as a call under way.
     Nobody,
 }
@@ -200,6 +213,9 @@ impl State {
             isolate: pending.isolate,
             answer_to: Waiting::Nobody,
             callee: pending.callee.clone(),
+            trace: pending.trace.clone(),
+            report: None,
+            depth: pending.depth,
         };
         Some(std::mem::replace(pending, held))
     }
@@ -247,6 +263,7 @@ impl Service {
             limits,
             drained: tokio::sync::Notify::new(),
             arrived: AtomicUsize::new(0),
+            tellings: Tellings::default(),
             code_bytes: CodeBytes::new(code_bytes_max.all),
             code_bytes_per_session_max: code_bytes_max.per_session,
         })
@@ -316,11 +333,9 @@ impl Service {
         spec: WorkerSpec,
         grants: Grants,
     ) -> Result<Worker, Refusal> {
-        let env = grants.env.into_iter().map(children::bound);
-        let grants = Grants {
-            env: env.collect(),
-            outbound: grants.outbound,
-        };
+        let mut grants = grants;
+        let env = std::mem::take(&mut grants.env);
+        grants.env = env.into_iter().map(children::bound).collect();
         let loaded = self.with(|state| self.take_in(state, session, Vec::new(), spec, grants));
         if let Err(refusal) = loaded {
             self.metrics.request_refused(refusal_name(refusal));
@@ -356,11 +371,13 @@ impl Service {
         }
         let handle = Worker::new(session, worker, ancestors, spec.limits);
         let grants = grants.held_by(handle.facts());
+        let tails = tails_of(&grants);
         state.workers.insert(
             worker,
             Loaded {
                 spec,
                 grants,
+                tails,
                 hold: handle.hold(),
                 facts: Arc::clone(handle.facts()),
                 code_bytes: None,
@@ -414,7 +431,7 @@ impl Service {
                 state.core.on_event(Event::MemoryShort, &mut state.effects);
             }
             state.assisting = alone && state.workers.get(&worker).is_some_and(Loaded::is_short);
-            self.place(state, call, Waiting::Caller(answer))
+            self.place(state, call, Waiting::Caller(answer), 0)
         });
         InFlight {
             arrival,
@@ -430,7 +447,7 @@ impl Service {
     }
 
     /// Takes a call on and lets the core place it. An object of an isolate's is called there or not at all.
-    fn place(&self, state: &mut State, call: OutCall, answer_to: Waiting) -> CallId {
+    fn place(&self, state: &mut State, call: OutCall, answer_to: Waiting, depth: u8) -> CallId {
         let OutCall {
             worker,
             isolate,
@@ -441,7 +458,11 @@ impl Service {
         } = call;
         let id = state.core.allocate_call();
         call.invocation = id.0;
+        let trace = self.trace(state, worker.id(), &call, depth);
         let pending = Pending {
+            trace,
+            report: None,
+            depth,
             worker: worker.id(),
             call: Some(call),
             args,
@@ -565,6 +586,17 @@ impl Service {
         }
         state.effects = effects;
     }
+}
+
+fn tails_of(grants: &Grants) -> Arc<[Arc<Tail>]> {
+    let tails = grants
+        .tails
+        .iter()
+        .map(|tail| Tail::new(tail.clone(), false));
+    let streaming = grants.streaming_tails.iter();
+    tails
+        .chain(streaming.map(|tail| Tail::new(tail.clone(), true)))
+        .collect()
 }
 
 fn lost(cause: LossCause, dispatched: bool) -> Report {

@@ -35,6 +35,10 @@ pub struct Grants {
     pub env: Vec<Address>,
     /// What its requests go to, for [`Outbound::Gateway`].
     pub outbound: Option<Address>,
+    /// What is told of its invocations when they are over.
+    pub tails: Vec<Address>,
+    /// What is told of them while they run.
+    pub streaming_tails: Vec<Address>,
 }
 
 /// Why a worker was not loaded.
@@ -108,7 +112,12 @@ impl Session {
         check(code, service.limits())?;
         let limits = service.limits().lowered_by(&code.limits);
         let spec = WorkerSpec {
-            load: load_message(code, grants.env.iter().map(Address::kind), &limits),
+            load: load_message(
+                code,
+                grants.env.iter().map(Address::kind),
+                &limits,
+                grants.has_tails(),
+            ),
             limits,
             tenant: self.0.tenant_id.0,
             outbound_refusal: match code.outbound {
@@ -116,6 +125,7 @@ impl Session {
                 Outbound::Policy => Some(REFUSED_POLICY.into()),
                 Outbound::Gateway => None,
             },
+            logs_streamed: !grants.streaming_tails.is_empty(),
         };
         Ok(service.load(self, spec, grants)?)
     }
@@ -134,12 +144,18 @@ impl Session {
 }
 
 impl Grants {
+    fn has_tails(&self) -> bool {
+        !(self.tails.is_empty() && self.streaming_tails.is_empty())
+    }
+
     /// As the worker holds them that they are for.
     pub(crate) fn held_by(self, holder: &Facts) -> Self {
         let held = |address: Address| address.held_by(holder);
         Self {
             env: self.env.into_iter().map(held).collect(),
             outbound: self.outbound.map(held),
+            tails: self.tails.into_iter().map(held).collect(),
+            streaming_tails: self.streaming_tails.into_iter().map(held).collect(),
         }
     }
 }

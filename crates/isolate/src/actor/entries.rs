@@ -83,7 +83,7 @@ impl Actor {
         self.charge_cpu(invocation, kind, spent);
         self.charge_fuel(invocation, kind, burnt);
         match kind {
-            EntryKind::Load => self.take_what_a_load_said(invocation),
+            EntryKind::Load => self.take_what_a_load_said(invocation, effects),
             EntryKind::Run => {
                 if self.deliver(invocation, around, effects) == Life::Ended {
                     return Life::Ended;
@@ -112,7 +112,7 @@ impl Actor {
         self.charge_cpu(invocation, kind, spent);
         self.charge_fuel(invocation, kind, run.fuel - done.fuel_left.min(run.fuel));
         if kind == EntryKind::Load {
-            self.take_what_a_load_said(invocation);
+            self.take_what_a_load_said(invocation, effects);
         } else if self.deliver(invocation, around, effects) == Life::Ended {
             return Life::Ended;
         }
@@ -184,20 +184,29 @@ impl Actor {
     }
 
     /// Console output of the slice, into the books of whose it is.
-    fn take_logs(&mut self, invocation: u64) {
+    fn take_logs(&mut self, invocation: u64, effects: &mut Effects) {
         let invocation = self.console_of(invocation);
         let mut outbox = border::lock(&self.outbox);
         let logs = std::mem::take(&mut outbox.logs);
         let dropped = std::mem::take(&mut outbox.log_bytes_dropped);
         if let Some(books) = self.invocations.get_mut(&invocation) {
+            let kept = books.logs.len();
             books.log_bytes_dropped += dropped;
             logs.into_iter().for_each(|log| books.keep_log(log));
+            let logs = &books.logs[kept..];
+            if self.spec.logs_streamed && !logs.is_empty() {
+                effects.events.push(Event::Logged {
+                    isolate: self.isolate,
+                    invocation,
+                    logs: logs.to_vec(),
+                });
+            }
         }
     }
 
     /// A load can only log and say how it went, once; what else a broken guest does in it is not taken.
-    fn take_what_a_load_said(&mut self, invocation: u64) {
-        self.take_logs(invocation);
+    fn take_what_a_load_said(&mut self, invocation: u64, effects: &mut Effects) {
+        self.take_logs(invocation, effects);
         let mut outbox = border::lock(&self.outbox);
         for started in std::mem::take(&mut outbox.started) {
             match started {
@@ -244,7 +253,7 @@ impl Actor {
         around: &Surroundings<'_>,
         effects: &mut Effects,
     ) -> Life {
-        self.take_logs(invocation);
+        self.take_logs(invocation, effects);
         let (finished, started, cancelled, released) = {
             let mut outbox = border::lock(&self.outbox);
             (

@@ -11,7 +11,11 @@ use crate::{
     message::{Bytes, CallAccess, Log, LogLevel, OutwardCall, VerdictKind},
     random,
 };
-use coracle_abi::{self as abi, EXTERNALS_MAX, IMPORT_MODULE, TIMERS_MAX, finish, operation};
+use coracle_abi::{
+    self as abi, EXTERNALS_MAX, IMPORT_MODULE, LOG_ARGUMENTS, LOG_ARGUMENTS_MAX, TIMERS_MAX,
+    finish, operation,
+};
+use minicbor::bytes::ByteSlice;
 use std::task::Poll;
 use wasmtime::{Caller, Engine, Linker, Result};
 
@@ -365,6 +369,9 @@ fn finish_invocation(
 
 fn log(caller: &mut Caller<'_, State>, level: u32, pointer: u32, length: u32) -> Result<()> {
     let length = length as usize;
+    if level == LOG_ARGUMENTS {
+        return log_arguments(caller, pointer, length);
+    }
     let allowed = caller.data().allowance.log_bytes;
     let kept_max = LOG_LINE_BYTES_MAX.min(usize::try_from(allowed).unwrap_or(usize::MAX));
     charge(caller, Tariff::LOG, length.min(kept_max))?;
@@ -382,13 +389,43 @@ fn log(caller: &mut Caller<'_, State>, level: u32, pointer: u32, length: u32) ->
     let timestamp_ms = state.now_ms;
     let mut outbox = state.outbox();
     outbox.log_bytes_dropped += (length - taken) as u64;
+    let arguments = std::mem::take(&mut outbox.log_arguments);
     if allowed > 0 {
         outbox.logs.push(Log {
             level,
             message,
+            arguments,
             timestamp_ms,
         });
     }
+    Ok(())
+}
+
+/// The values of the line that comes next, if there is room for all of them beside the text.
+fn log_arguments(caller: &mut Caller<'_, State>, pointer: u32, length: usize) -> Result<()> {
+    let allowed = caller.data().allowance.log_bytes;
+    let fits = length <= LOG_LINE_BYTES_MAX && length as u64 <= allowed / 2;
+    charge(caller, Tariff::LOG, if fits { length } else { 0 })?;
+    let bytes = read(caller, pointer, length)?;
+    if !fits {
+        caller.data().outbox().log_bytes_dropped += length as u64;
+        return Ok(());
+    }
+    let unreadable = || wasmtime::Error::msg("the guest logs values in a way that can't be read");
+    let mut arguments = Vec::new();
+    let mut decoder = minicbor::Decoder::new(bytes);
+    for argument in decoder
+        .array_iter::<&ByteSlice>()
+        .map_err(|_| unreadable())?
+    {
+        if arguments.len() == LOG_ARGUMENTS_MAX {
+            return Err(unreadable());
+        }
+        arguments.push(argument.map_err(|_| unreadable())?.to_vec());
+    }
+    let state = caller.data_mut();
+    state.allowance.log_bytes = allowed - length as u64;
+    state.outbox().log_arguments = arguments;
     Ok(())
 }
 

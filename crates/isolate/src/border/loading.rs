@@ -46,7 +46,7 @@ pub(super) fn read(kind: u32, bytes: &[u8], limits: &Limits) -> Result<Loading> 
 fn load(child: &abi::Child<'_>, limits: &Limits) -> Option<Loading> {
     let code = worker_code(child)?;
     let load = match check(&code, limits) {
-        Ok(()) => Ok(message(&code, &child.env.externals, limits)),
+        Ok(()) => Ok(message(&code, child, limits)),
         Err(problems) => Err(first(&problems)),
     };
     Some(Loading::Load(Box::new(Child {
@@ -61,12 +61,12 @@ fn load(child: &abi::Child<'_>, limits: &Limits) -> Option<Loading> {
     })))
 }
 
-fn message(code: &WorkerCode, env: &[External], limits: &Limits) -> Arc<[u8]> {
-    let kinds = env.iter().map(|external| match external {
+fn message(code: &WorkerCode, child: &abi::Child<'_>, limits: &Limits) -> Arc<[u8]> {
+    let kinds = child.env.externals.iter().map(|external| match external {
         External::Export(_, kind) | External::Import(_, kind) => *kind,
         External::Loopback { .. } => abi::Kind::Entrypoint,
     });
-    load_message(code, kinds, limits)
+    load_message(code, kinds, limits, !child.tails.is_empty())
 }
 
 /// None where a text is not one.

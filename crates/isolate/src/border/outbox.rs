@@ -18,6 +18,8 @@ pub(crate) struct Outbox {
     /// Imports that the guest lets go of. Acted on last: a result may refer to one of them.
     pub(crate) released: Vec<u64>,
     pub(crate) logs: Vec<Log>,
+    /// Values of the line that comes next.
+    pub(super) log_arguments: Vec<Vec<u8>>,
     pub(crate) log_bytes_dropped: u64,
     /// Growths of memory that were refused; the first ends the isolate.
     pub(crate) memory_denied: u32,

@@ -190,7 +190,8 @@ impl Executor {
         let mut queues = self.lock();
         events.retain(|event| match event {
             Event::Finished { invocation, .. } => queues.close(isolate, *invocation),
-            Event::Lingered { .. }
+            Event::Logged { .. }
+            | Event::Lingered { .. }
             | Event::Called { .. }
             | Event::CallDropped { .. }
             | Event::Loading { .. }

@@ -239,7 +239,8 @@ impl Lab {
                         .push(*aftermath);
                 }
                 // Whoever tests these looks at what comes of them outside.
-                Event::Called { .. }
+                Event::Logged { .. }
+                | Event::Called { .. }
                 | Event::CallDropped { .. }
                 | Event::Loading { .. }
                 | Event::Released { .. } => {}

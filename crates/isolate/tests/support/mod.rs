@@ -177,11 +177,13 @@ pub fn worker_with(modules: &[(&str, &str)], limits: Limits) -> WorkerSpec {
         value_depth_max: 512,
         code_bytes_max: 10 << 20,
         env_bytes_max: 1 << 20,
+        log_arguments: false,
     };
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
         tenant: 1,
         outbound_refusal: Some(REFUSED.into()),
+        logs_streamed: false,
         limits,
     }
 }
@@ -231,11 +233,13 @@ pub fn worker_of(modules: &[Source<'_>], env: &Value) -> WorkerSpec {
         value_depth_max: 512,
         code_bytes_max: 10 << 20,
         env_bytes_max: 1 << 20,
+        log_arguments: false,
     };
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
         tenant: 1,
         outbound_refusal: Some(REFUSED.into()),
+        logs_streamed: false,
         limits: Limits::default(),
     }
 }

@@ -4,6 +4,7 @@ use super::{Connected, TargetServer};
 use crate::{
     router::{Address, Payload},
     session::Grants,
+    tails::TAILS_MAX,
 };
 use capnp::{Error, text};
 use coracle_isolate::{
@@ -110,6 +111,16 @@ fn address(
         Some(server) => Ok(server.address.clone()),
         None => Ok(connected.remotes.address(target, kind, connected.hold(0)?)),
     }
+}
+
+fn addresses(
+    connected: &Rc<Connected>,
+    list: capnp::capability_list::Reader<'_, schema::target::Client>,
+) -> Result<Vec<Address>, Error> {
+    at_most("tails", list.len(), TAILS_MAX)?;
+    list.iter()
+        .map(|target| address(connected, target?, Kind::Target))
+        .collect()
 }
 
 pub(super) fn write_payload(
@@ -294,7 +305,11 @@ pub(super) fn worker_code(
     let grants = Grants {
         env: env.externals,
         outbound: gateway,
+        tails: addresses(connected, reader.get_tails()?)?,
+        streaming_tails: addresses(connected, reader.get_streaming_tails()?)?,
     };
+    let tails = grants.tails.len() + grants.streaming_tails.len();
+    at_most("tails", tails as u32, TAILS_MAX)?;
     Ok((code, grants))
 }
 

@@ -68,6 +68,7 @@ fn an_invocation_counts_all_that_it_cost() {
             .map(|message| Log {
                 level: LogLevel::Warn,
                 message: message.into(),
+                arguments: Vec::new(),
                 timestamp_ms: 0.0,
             })
             .into(),

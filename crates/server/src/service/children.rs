@@ -52,8 +52,12 @@ impl Service {
             .and_then(|get| take_provision(state, asker.isolate, get));
         let env = adopt(state, asker.isolate, std::mem::take(&mut child.env));
         let tails = adopt(state, asker.isolate, std::mem::take(&mut child.tails));
-        state.discard(tails);
-        let made = self.make_child(state, asker.isolate, child, env, ask.as_ref());
+        let grants = Grants {
+            env: env.into_iter().map(bound).collect(),
+            tails: tails.into_iter().map(Address::passed).collect(),
+            ..Grants::default()
+        };
+        let made = self.make_child(state, asker.isolate, child, grants, ask.as_ref());
         self.metrics.load(made.is_ok());
         let address = match &made {
             Ok(worker) => Address::Worker(worker.clone()),
@@ -79,13 +83,9 @@ impl Service {
         state: &mut State,
         isolate: u64,
         child: Child,
-        env: Vec<Address>,
+        mut grants: Grants,
         ask: Option<&Ask>,
     ) -> Result<Worker, String> {
-        let mut grants = Grants {
-            env: env.into_iter().map(bound).collect(),
-            outbound: None,
-        };
         let outcome = self.check_child(state, isolate, child, &mut grants);
         let (parent, spec, taken) = match outcome {
             Ok(ready) => ready,
@@ -171,6 +171,7 @@ impl Service {
                     load,
                     tenant,
                     outbound_refusal,
+                    logs_streamed: false,
                     limits,
                 };
                 Ok((parent, spec, taken))

@@ -48,6 +48,7 @@ impl Service {
             if assisting {
                 self.scheduler().assist();
             }
+            self.tell_tails();
             if self.inbox().is_empty() {
                 return;
             }
@@ -75,6 +76,10 @@ impl Service {
                 };
                 if let Some(pending) = taken {
                     self.metrics.invocation(&report);
+                    match held {
+                        true => state.keep_report(call, &report),
+                        false => self.trace_end(state, &pending, &report),
+                    }
                     if let Some(loaded) = state.workers.get_mut(&pending.worker) {
                         loaded.last_cpu_us = Some(report.usage.cpu_us);
                     }
@@ -102,7 +107,7 @@ impl Service {
                 self.metrics.lingered(&aftermath);
                 let call = CallId(invocation);
                 if let Some(pending) = state.take_call(call) {
-                    state.discard(pending.callee);
+                    self.trace_aftermath(state, pending, *aftermath);
                     let finished = Event::CallFinished {
                         call,
                         isolate_reusable,
@@ -110,12 +115,15 @@ impl Service {
                     state.core.on_event(finished, &mut state.effects);
                 }
             }
+            IsolateEvent::Logged {
+                invocation, logs, ..
+            } => self.trace_logs(state, invocation, logs),
             IsolateEvent::Called {
                 isolate,
+                invocation,
                 operation,
                 call,
-                ..
-            } => self.isolate_calls(state, isolate, operation, *call),
+            } => self.isolate_calls(state, isolate, invocation, operation, *call),
             IsolateEvent::Loading {
                 isolate,
                 operation,

@@ -7,9 +7,10 @@ use crate::{
     router::{Address, AnswerTo, NOT_CALLABLE, Payload, RemoteCall, threw},
     session::OutCall,
     tables::Outgoing,
+    tails::Telling,
 };
 use coracle_isolate::{Answer, External, Form, Kind, Message, Outcome, OutwardCall};
-use coracle_loader::Refusal;
+use coracle_loader::{CallId, Refusal};
 
 impl Service {
     /// An isolate calls something of what it holds.
@@ -17,6 +18,7 @@ impl Service {
         &self,
         state: &mut State,
         isolate: u64,
+        invocation: u64,
         operation: u64,
         call: OutwardCall,
     ) {
@@ -83,7 +85,10 @@ impl Service {
             state.discard(call);
             return self.settle(state, isolate, operation, Err(Refusal::SessionClosed));
         }
-        let id = self.place(state, call, Waiting::Operation { isolate, operation });
+        let payer = state.calls.get(&CallId(invocation));
+        let depth = payer.map_or(0, |pending| pending.depth);
+        let answer_to = Waiting::Operation { isolate, operation };
+        let id = self.place(state, call, answer_to, depth);
         if state.calls.contains_key(&id)
             && let Some(table) = state.tables.get_mut(&isolate)
         {
@@ -106,9 +111,10 @@ impl Service {
             callee,
             args,
             props,
+            trace,
             ..
         } = pending;
-        state.discard((callee, args, props));
+        state.discard((callee, args, props, trace));
         match answer_to {
             Waiting::Caller(sender) => {
                 if let Err(unheard) = sender.send(answer) {
@@ -117,6 +123,10 @@ impl Service {
             }
             Waiting::Operation { isolate, operation } => {
                 self.settle(state, isolate, operation, answer);
+            }
+            Waiting::Tail(tail) => {
+                self.note(state, Telling::Answered(tail, answer.is_ok()));
+                state.discard(answer);
             }
             Waiting::Nobody => state.discard(answer),
         }
