@@ -44,6 +44,30 @@ interface Loader {
   # Checks the code's shape, names, sizes and limits, and returns a worker. All problems are reported at once, in one
   # `failed` exception. What fails while the modules are evaluated is the outcome of the first call, and of `ready`.
   # Each load is a worker of its own: two loads never share module state.
+
+  get @1 (id :Text, fingerprint :Data, env :Value, outbound :Outbound, limits :Limits, source :CodeSource)
+      -> (worker :Worker);
+  # The worker that is there for these arguments, with its isolate and its module state; where there is none, `source` is
+  # asked for the code, once, whoever else asks for the same meanwhile. `id` and `fingerprint` have at most 1,024 bytes.
+  #
+  # The same are requests with the same `id` and `fingerprint`, the same `env`, `outbound` and `limits`, and the very same
+  # capabilities in them, which are kept for as long as the worker is. A worker that is given no capability is shared by
+  # all logins of the tenant, and is there for as long as one of them is; any other is this login's own. Calls of a shared
+  # worker count for the tenant and not for the login. 1,000 workers are kept, those that were asked for last.
+  #
+  # The `fingerprint` stands for the code: give a hash of it, or a version. Without one, changed code is noticed only when
+  # the worker is loaded again, because it had to make room or its tenant had left: as long as it is there, the source is
+  # not asked.
+  #
+  # What fails is not kept. A source that throws, answers with more than code, or does not answer within 30 s, fails this
+  # request and those that wait for it; if its client goes away, the next that waits is asked.
+}
+
+interface CodeSource {
+  # Where the code of a worker comes from that is not there.
+
+  code @0 () -> (code :WorkerCode);
+  # Without `env`, `outbound` and `limits`, which are the arguments of `Loader.get`, and without tails.
 }
 
 struct WorkerCode {

@@ -152,6 +152,20 @@ limits! {
     exports_max,
 }
 
+/// What a worker is given that is got by an id ([`Coracle::get`](crate::Coracle::get)).
+#[derive(Clone, Debug, Default)]
+pub struct GetOptions {
+    /// What stands for the code: a hash of it, or a version. Without one, code that has changed is noticed only when the
+    /// worker has to be loaded again.
+    pub fingerprint: Vec<u8>,
+    /// An object with the bindings, or undefined, with what it refers to.
+    pub env: Payload,
+    /// Where `fetch()` and `connect()` go.
+    pub outbound: Outbound,
+    /// What it asks for.
+    pub limits: Limits,
+}
+
 /// How an entrypoint is to be had.
 #[derive(Clone, Debug, Default)]
 pub struct EntrypointOptions {

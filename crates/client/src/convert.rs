@@ -33,20 +33,7 @@ pub(crate) fn write_code(held: &Held, code: &WorkerCode, mut builder: worker_cod
     }
     let env = builder.reborrow().init_env();
     write_payload(held, &code.env, &code.env_externals, env);
-    let mut outbound = builder.reborrow().init_outbound();
-    match &code.outbound {
-        Outbound::Policy => outbound.set_policy(()),
-        Outbound::None => outbound.set_none(()),
-        // One of another connection's can't be named here: requests to it fail.
-        Outbound::Gateway(stub) => match held.target_of(stub) {
-            Some(client) => outbound.set_gateway(client),
-            None => outbound.set_gateway(capnp_rpc::new_future_client(async {
-                Err(capnp::Error::failed(
-                    "the gateway is a stub of another connection".into(),
-                ))
-            })),
-        },
-    }
+    write_outbound(held, &code.outbound, builder.reborrow().init_outbound());
     if !code.tails.is_empty() {
         let list = builder.reborrow().init_tails(code.tails.len() as u32);
         write_targets(held, &code.tails, list);
@@ -58,6 +45,26 @@ pub(crate) fn write_code(held: &Held, code: &WorkerCode, mut builder: worker_cod
         write_targets(held, &code.streaming_tails, list);
     }
     write_limits(&code.limits, builder.init_limits());
+}
+
+pub(crate) fn write_outbound(
+    held: &Held,
+    outbound: &Outbound,
+    mut builder: schema::outbound::Builder<'_>,
+) {
+    match outbound {
+        Outbound::Policy => builder.set_policy(()),
+        Outbound::None => builder.set_none(()),
+        // One of another connection's can't be named here: requests to it fail.
+        Outbound::Gateway(stub) => match held.target_of(stub) {
+            Some(client) => builder.set_gateway(client),
+            None => builder.set_gateway(capnp_rpc::new_future_client(async {
+                Err(capnp::Error::failed(
+                    "the gateway is a stub of another connection".into(),
+                ))
+            })),
+        },
+    }
 }
 
 /// One of another connection's is left out, which the server refuses.

@@ -3,7 +3,8 @@
 use crate::{
     Address, Error,
     answer::{Answer, Thrown},
-    code::{EntrypointOptions, WorkerCode},
+    code::{EntrypointOptions, GetOptions, WorkerCode},
+    code_source::{CodeSource, Served},
     connection::{ConnectOptions, Connection, Job, Shared},
     convert,
     http::{Gateway, Request, Response},
@@ -56,6 +57,53 @@ impl Coracle {
         Worker(Arc::new(WorkerHandle {
             connection: Arc::clone(&self.0),
             id,
+        }))
+    }
+
+    /// The worker that is there for this id and these options, with its module state; where there is none, `source` makes
+    /// its code, once, whoever else asks meanwhile. Workers without functions or stubs in their options are shared by all
+    /// clients of the tenant. Answers at once; what goes wrong shows at the first call. The code's own `env`, `outbound`
+    /// and `limits` stay as they are: the options have them.
+    ///
+    /// ```no_run
+    /// # use coracle_client::{Coracle, GetOptions, Worker, WorkerCode};
+    /// # fn example(coracle: &Coracle) -> Worker {
+    /// let options = GetOptions { fingerprint: b"v7".into(), ..GetOptions::default() };
+    /// coracle.get("reports", options, || async {
+    ///     Ok(WorkerCode::new("main.js").es_module("main.js", "export default {}"))
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn get<F, R>(&self, id: &str, options: GetOptions, source: F) -> Worker
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<WorkerCode, Thrown>> + Send + 'static,
+    {
+        let (number, id) = (self.0.next_id(), id.to_owned());
+        let source: CodeSource = Arc::new(move || Box::pin(source()));
+        self.0.run(move |shared| {
+            let served = Served {
+                source,
+                held: Shared::clone(shared),
+            };
+            let mut held = shared.borrow_mut();
+            let mut request = held.loader.get_request();
+            let mut params = request.get();
+            params.set_id(&id[..]);
+            params.set_fingerprint(&options.fingerprint);
+            let Payload { value, externals } = &options.env;
+            convert::write_payload(&held, value, externals, params.reborrow().init_env());
+            let outbound = params.reborrow().init_outbound();
+            convert::write_outbound(&held, &options.outbound, outbound);
+            convert::write_limits(&options.limits, params.reborrow().init_limits());
+            params.set_source(capnp_rpc::new_client(served));
+            let worker = request.send().pipeline.get_worker();
+            held.workers.insert(number, worker);
+        });
+        Worker(Arc::new(WorkerHandle {
+            connection: Arc::clone(&self.0),
+            id: number,
         }))
     }
 

@@ -32,6 +32,7 @@
 
 mod answer;
 mod code;
+mod code_source;
 mod connection;
 mod convert;
 mod error;
@@ -42,7 +43,7 @@ mod stubs;
 
 pub use crate::{
     answer::{Answer, LogLevel, LogLine, Outcome, Thrown, Usage, Verdict},
-    code::{EntrypointOptions, Limits, ModuleBody, Outbound, WorkerCode},
+    code::{EntrypointOptions, GetOptions, Limits, ModuleBody, Outbound, WorkerCode},
     connection::ConnectOptions,
     error::{Error, LimitUnknown},
     handles::{Coracle, Entrypoint, Worker},

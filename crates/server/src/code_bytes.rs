@@ -20,9 +20,9 @@ pub(crate) struct CodeBytes {
 /// There is no room for the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the workers that were loaded by workers take {bytes_max} bytes together, the maximum: dispose of some"
+    "the workers that were loaded by workers or got by an id take {bytes_max} bytes together, the maximum: dispose of some"
 )]
-pub(crate) struct Full {
+pub struct Full {
     bytes_max: u64,
 }
 

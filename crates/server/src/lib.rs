@@ -24,6 +24,7 @@ mod router;
 mod server;
 mod service;
 mod session;
+mod shared;
 mod tables;
 mod tails;
 

@@ -1,7 +1,7 @@
 //! What a call comes back with.
 
 use crate::router::Address;
-use coracle_isolate::Report;
+use coracle_isolate::{Outcome, Report, Usage, Verdict, VerdictKind};
 use coracle_loader::Refusal;
 
 /// The answer to a call: how it ended, or the refusal to take it on.
@@ -16,6 +16,16 @@ pub struct Answered {
 }
 
 impl Answered {
+    /// Of a call that was given up for its caller.
+    pub(crate) fn cancelled() -> Self {
+        Self::of(Report {
+            outcome: Outcome::Verdict(Verdict::without_limit(VerdictKind::Cancelled, true)),
+            usage: Usage::default(),
+            logs: Vec::new(),
+            log_bytes_dropped: 0,
+        })
+    }
+
     /// Of a result that refers to nothing.
     pub(crate) fn of(report: Report) -> Self {
         Self {

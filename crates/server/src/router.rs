@@ -9,6 +9,7 @@ use crate::{
     outcome::{Answered, CallAnswer},
     service::Service,
     session::{Entrypoint, Facts, Worker},
+    shared::Identity,
     tails::Tail,
 };
 use coracle_isolate::{CallAccess, Form, Kind, Message, Outcome, Report, Thrown, Usage};
@@ -17,7 +18,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// Where a call goes.
 #[derive(Clone)]
@@ -116,13 +117,25 @@ pub struct Remote {
     commands: mpsc::UnboundedSender<RemoteCommand>,
     /// Its place in that thread's table.
     pub(crate) id: u64,
+    /// The same for the same object, as long as one of them is kept.
+    object: usize,
     /// By the client's word.
     kind: Kind,
 }
 
 impl Remote {
-    pub(crate) fn new(commands: mpsc::UnboundedSender<RemoteCommand>, id: u64, kind: Kind) -> Self {
-        Self { commands, id, kind }
+    pub(crate) fn new(
+        commands: mpsc::UnboundedSender<RemoteCommand>,
+        id: u64,
+        object: usize,
+        kind: Kind,
+    ) -> Self {
+        Self {
+            commands,
+            id,
+            object,
+            kind,
+        }
     }
 
     /// Whether it is held for the client that these commands go to.
@@ -220,6 +233,26 @@ impl Address {
         }
     }
 
+    /// Which capability it is, as long as it is kept.
+    pub(crate) fn identity(&self) -> Identity {
+        match self {
+            Self::Entrypoint(entrypoint) => entrypoint.identity(),
+            Self::Export(export) => Identity::Export(Arc::as_ptr(&export.given).addr()),
+            Self::Remote(remote) => Identity::Remote(remote.object),
+            Self::Loader(_) => Identity::Loader,
+            Self::Worker(_) | Self::Failed(_) | Self::Broken => Identity::Broken,
+        }
+    }
+
+    /// Whether it belongs to another session than this one's.
+    pub(crate) fn is_foreign_to(&self, owner: &Owner) -> bool {
+        match self {
+            Self::Entrypoint(entrypoint) => entrypoint.worker.owner().session != owner.session,
+            Self::Export(export) => export.worker.owner().session != owner.session,
+            _ => false,
+        }
+    }
+
     /// As a worker holds it: what belongs to those that have loaded it does not keep them loaded.
     pub(crate) fn held_by(self, holder: &Facts) -> Self {
         match self {
@@ -297,7 +330,13 @@ pub(crate) fn threw(message: &str) -> Answered {
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub(crate) session: SessionId,
-    revoked: Arc<AtomicBool>,
+    revoked: Arc<Revoked>,
+}
+
+#[derive(Debug, Default)]
+struct Revoked {
+    is_revoked: AtomicBool,
+    notify: Notify,
 }
 
 impl Owner {
@@ -310,11 +349,25 @@ impl Owner {
 
     /// Makes everything of this owner useless. Returns whether it was the first to do so.
     pub(crate) fn revoke(&self) -> bool {
-        !self.revoked.swap(true, Ordering::Relaxed)
+        !self.revoked.is_revoked.swap(true, Ordering::Relaxed)
     }
 
     pub(crate) fn is_revoked(&self) -> bool {
-        self.revoked.load(Ordering::Relaxed)
+        self.revoked.is_revoked.load(Ordering::Relaxed)
+    }
+
+    /// Tells those who wait for the end, after everything else has been.
+    pub(crate) fn announce_end(&self) {
+        self.revoked.notify.notify_waiters();
+    }
+
+    /// Waits until it is revoked and what belongs to it has ended.
+    pub(crate) async fn ended(&self) {
+        let mut notified = std::pin::pin!(self.revoked.notify.notified());
+        notified.as_mut().enable();
+        if !self.is_revoked() {
+            notified.await;
+        }
     }
 }
 

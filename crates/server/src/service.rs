@@ -18,7 +18,8 @@ use crate::{
     named::Binding,
     outcome::{Answered, CallAnswer},
     router::Address,
-    session::{Facts, Grants, Hold, OutCall, Session, Worker},
+    session::{Commons, Facts, Grants, Hold, OutCall, Session, Worker},
+    shared::{Key, Shared},
     tables::Table,
     tails::{Tail, Tellings, Trace},
 };
@@ -36,7 +37,7 @@ use std::{
     ops::{Deref, DerefMut},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 use tokio::sync::oneshot;
@@ -57,6 +58,10 @@ pub struct Service {
     /// What the code takes of workers that workers have loaded.
     code_bytes: Arc<CodeBytes>,
     code_bytes_per_session_max: u64,
+    /// What the logins of each tenant share, as long as there are any.
+    commons: Mutex<HashMap<String, Weak<Commons>>>,
+    /// Sessions that are no logins.
+    sessions_shared: AtomicU64,
 }
 
 /// Bytes that the code may take of workers that workers load.
@@ -139,7 +144,7 @@ struct Loaded {
     /// Room for its code, if a worker has loaded it.
     code_bytes: Option<Taken>,
     /// Its name, if it has one.
-    named: Option<(Weak<Binding>, String)>,
+    name: Option<Name>,
     calls: usize,
     released: bool,
     /// What its last call cost, if there was one.
@@ -154,6 +159,14 @@ impl Loaded {
             None => self.spec.load.len() <= SHORT_CODE_BYTES,
         }
     }
+}
+
+/// Where a worker can be found by an id.
+pub(crate) enum Name {
+    /// Among those of a loader in the `env` of a worker.
+    Bound(Weak<Binding>, String),
+    /// Among those that clients get.
+    Shared(Weak<Shared>, Box<Key>),
 }
 
 /// Calls that cost no more, and code that is no longer, are taken to fit into an assisted slice.
@@ -266,6 +279,8 @@ impl Service {
             tellings: Tellings::default(),
             code_bytes: CodeBytes::new(code_bytes_max.all),
             code_bytes_per_session_max: code_bytes_max.per_session,
+            commons: Mutex::default(),
+            sessions_shared: AtomicU64::new(0),
         })
     }
 
@@ -292,7 +307,12 @@ impl Service {
     /// What is alive.
     #[must_use]
     pub fn gauges(&self) -> Gauges {
-        self.lock().core.gauges()
+        let gauges = self.lock().core.gauges();
+        let shared = self.sessions_shared.load(Ordering::Relaxed);
+        Gauges {
+            sessions: gauges.sessions.saturating_sub(shared),
+            ..gauges
+        }
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -301,8 +321,34 @@ impl Service {
 
     // --- what callers do ---
 
-    pub(crate) fn open_session(&self, tenant: &str) -> (SessionId, TenantId) {
-        self.metrics.session_opened();
+    /// What the logins of a tenant share.
+    pub(crate) fn commons_of(self: &Arc<Self>, tenant: &str) -> Arc<Commons> {
+        let mut all = self.commons.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(commons) = all.get(tenant).and_then(Weak::upgrade) {
+            return commons;
+        }
+        all.retain(|_, commons| commons.strong_count() > 0);
+        let commons = Commons::new(self, tenant);
+        all.insert(tenant.to_owned(), Arc::downgrade(&commons));
+        commons
+    }
+
+    /// Gives a worker a name, and the room that its code takes.
+    pub(crate) fn name(&self, worker: WorkerId, name: Name, code_bytes: Taken) {
+        if let Some(loaded) = self.lock().workers.get_mut(&worker) {
+            (loaded.name, loaded.code_bytes) = (Some(name), Some(code_bytes));
+        }
+    }
+
+    /// Whether a worker can still do what it was loaded for.
+    pub(crate) fn is_of_use(&self, worker: &Worker) -> bool {
+        children::is_of_use(&self.lock(), worker)
+    }
+
+    /// `is_shared`: it is no login's.
+    pub(crate) fn open_session(&self, tenant: &str, is_shared: bool) -> (SessionId, TenantId) {
+        self.sessions_shared
+            .fetch_add(u64::from(is_shared), Ordering::Relaxed);
         self.with(|state| {
             let known = state.tenants.get(tenant).copied();
             let tenant = known.unwrap_or_else(|| {
@@ -318,8 +364,11 @@ impl Service {
         })
     }
 
-    pub(crate) fn close_session(&self, session: SessionId) {
-        self.metrics.session_closed();
+    pub(crate) fn close_session(&self, session: SessionId, is_shared: bool) {
+        match is_shared {
+            true => _ = self.sessions_shared.fetch_sub(1, Ordering::Relaxed),
+            false => self.metrics.session_closed(),
+        }
         self.with(|state| {
             state
                 .core
@@ -381,7 +430,7 @@ impl Service {
                 hold: handle.hold(),
                 facts: Arc::clone(handle.facts()),
                 code_bytes: None,
-                named: None,
+                name: None,
                 calls: 0,
                 released: false,
                 last_cpu_us: None,

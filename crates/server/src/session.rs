@@ -2,11 +2,12 @@
 //! is called.
 
 use crate::{
-    code_bytes::CodeBytes,
+    code_bytes::{CodeBytes, Full},
     in_order::yield_in_order,
     outcome::CallAnswer,
     router::{Address, Export, Owner, Payload},
-    service::{InFlight, Service},
+    service::{InFlight, Name, Service},
+    shared::{Identity, Key, Shared},
 };
 use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec, load_message};
 use coracle_loader::{
@@ -24,8 +25,16 @@ struct SessionInner {
     tenant: String,
     tenant_id: TenantId,
     owner: Owner,
-    /// What the code takes of workers that its workers have loaded.
+    /// What the code takes of workers that its workers have loaded, and of those that were got by an id.
     code_bytes: Arc<CodeBytes>,
+    /// What it shares with the other logins of the tenant; a session that workers are shared through has none.
+    commons: Option<Arc<Commons>>,
+}
+
+/// What the logins of a tenant share: workers that are given no capability, and the session that owns them.
+pub(crate) struct Commons {
+    workers: Arc<Shared>,
+    owner: Session,
 }
 
 /// The capabilities that a worker is given when it is loaded: all that it has.
@@ -50,6 +59,9 @@ pub enum LoadError {
     /// The server takes no more.
     #[error("{0}")]
     Refused(#[from] Refusal),
+    /// There is no room for the code.
+    #[error(transparent)]
+    Full(#[from] Full),
 }
 
 /// What a `fetch` in a worker is refused with.
@@ -60,8 +72,15 @@ const REFUSED_POLICY: &str = "This worker is not permitted to access the interne
 
 impl Session {
     pub(crate) fn open(service: &Arc<Service>, tenant: String) -> Self {
-        let (id, tenant_id) = service.open_session(&tenant);
+        service.metrics().session_opened();
+        let commons = service.commons_of(&tenant);
+        Self::new(service, tenant, Some(commons))
+    }
+
+    fn new(service: &Arc<Service>, tenant: String, commons: Option<Arc<Commons>>) -> Self {
+        let (id, tenant_id) = service.open_session(&tenant, commons.is_none());
         Self(Arc::new(SessionInner {
+            commons,
             service: Arc::clone(service),
             tenant,
             tenant_id,
@@ -104,6 +123,34 @@ impl Session {
         outcome
     }
 
+    /// As [`Session::load`], for a worker that is kept in a table under a key.
+    pub(crate) fn load_shared(
+        &self,
+        code: &WorkerCode,
+        grants: Grants,
+        table: &Weak<Shared>,
+        key: Key,
+    ) -> Result<Worker, LoadError> {
+        let code_bytes: u64 = code.modules.iter().map(|module| module.body.bytes()).sum();
+        let taken = self
+            .0
+            .code_bytes
+            .take(code_bytes + code.env.bytes.len() as u64)?;
+        let worker = self.load(code, grants)?;
+        let name = Name::Shared(Weak::clone(table), Box::new(key));
+        self.0.service.name(worker.id(), name, taken);
+        Ok(worker)
+    }
+
+    /// The workers that all logins of the tenant share, and the session that owns them.
+    pub(crate) fn shared_by_tenant(&self) -> (Arc<Shared>, Self) {
+        match &self.0.commons {
+            Some(commons) => (Arc::clone(&commons.workers), commons.owner.clone()),
+            // Nobody gets anything through a session that is shared itself.
+            None => (Arc::default(), self.clone()),
+        }
+    }
+
     fn load_checked(&self, code: &WorkerCode, grants: Grants) -> Result<Worker, LoadError> {
         if self.is_closed() {
             return Err(Refusal::SessionClosed.into());
@@ -143,9 +190,28 @@ impl Session {
     }
 }
 
+impl Commons {
+    pub(crate) fn new(service: &Arc<Service>, tenant: &str) -> Arc<Self> {
+        Arc::new(Self {
+            workers: Arc::default(),
+            owner: Session::new(service, tenant.to_owned(), None),
+        })
+    }
+}
+
 impl Grants {
     fn has_tails(&self) -> bool {
         !(self.tails.is_empty() && self.streaming_tails.is_empty())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self {
+            env,
+            outbound,
+            tails,
+            streaming_tails,
+        } = self;
+        env.is_empty() && outbound.is_none() && tails.is_empty() && streaming_tails.is_empty()
     }
 
     /// As the worker holds them that they are for.
@@ -163,7 +229,9 @@ impl Grants {
 impl SessionInner {
     fn close(&self) {
         if self.owner.revoke() {
-            self.service.close_session(self.owner.session);
+            self.service
+                .close_session(self.owner.session, self.commons.is_none());
+            self.owner.announce_end();
         }
     }
 }
@@ -281,6 +349,10 @@ impl Worker {
 
     pub(crate) fn is_revoked(&self) -> bool {
         self.facts.owner.is_revoked()
+    }
+
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.facts.owner
     }
 
     /// The export `name` of the main module; empty is "default". Whether it exists shows at the first call.
@@ -425,6 +497,12 @@ pub struct Entrypoint {
 }
 
 impl Entrypoint {
+    /// Which one it is, as long as it is kept.
+    pub(crate) fn identity(&self) -> Identity {
+        let (name, props) = (self.export.as_ptr().addr(), Arc::as_ptr(&self.props).addr());
+        Identity::Entrypoint(self.worker.id(), name, props)
+    }
+
     /// As it is held by a worker; see [`Worker::held_by`].
     pub(crate) fn held_by(mut self, holder: &Facts) -> Self {
         self.worker = self.worker.held_by(holder);

@@ -257,6 +257,39 @@ fn at_most(what: &str, length: u32, length_max: u32) -> Result<(), Error> {
     Ok(())
 }
 
+/// Where a worker's requests go.
+pub(super) fn outbound_of(
+    connected: &Rc<Connected>,
+    reader: schema::outbound::Reader<'_>,
+) -> Result<(Outbound, Option<Address>), Error> {
+    Ok(match reader.which()? {
+        schema::outbound::Policy(()) => (Outbound::Policy, None),
+        schema::outbound::None(()) => (Outbound::None, None),
+        schema::outbound::Gateway(gateway) => {
+            let gateway = address(connected, gateway?, Kind::Target)?;
+            (Outbound::Gateway, Some(gateway))
+        }
+    })
+}
+
+/// A worker's `env`, and what it refers to.
+pub(super) fn env_of(
+    connected: &Rc<Connected>,
+    reader: schema::value::Reader<'_>,
+) -> Result<(Encoded, Vec<Address>), Error> {
+    let env = payload_with(connected, reader, Loaders::Accepted)?;
+    let encoded = Encoded {
+        form: match env.form {
+            IsolateForm::Undefined => Form::Undefined,
+            IsolateForm::Cbor => Form::Cbor,
+            IsolateForm::Json => Form::Json,
+        },
+        bytes: env.bytes,
+        externals: env.externals.len() as u32,
+    };
+    Ok((encoded, env.externals))
+}
+
 /// A worker's code, and what it is given.
 pub(super) fn worker_code(
     connected: &Rc<Connected>,
@@ -268,15 +301,8 @@ pub(super) fn worker_code(
         FLAGS_MAX,
     )?;
     at_most("modules", reader.get_modules()?.len(), MODULES_LISTED_MAX)?;
-    let (outbound, gateway) = match reader.get_outbound()?.which()? {
-        schema::outbound::Policy(()) => (Outbound::Policy, None),
-        schema::outbound::None(()) => (Outbound::None, None),
-        schema::outbound::Gateway(gateway) => {
-            let gateway = address(connected, gateway?, Kind::Target)?;
-            (Outbound::Gateway, Some(gateway))
-        }
-    };
-    let env = payload_with(connected, reader.get_env()?, Loaders::Accepted)?;
+    let (outbound, gateway) = outbound_of(connected, reader.get_outbound()?)?;
+    let (env, capabilities) = env_of(connected, reader.get_env()?)?;
     let code = WorkerCode {
         compatibility_date: text(reader.get_compatibility_date()?)?,
         compatibility_flags: reader
@@ -290,20 +316,12 @@ pub(super) fn worker_code(
             .iter()
             .map(module)
             .collect::<Result<_, Error>>()?,
-        env: Encoded {
-            form: match env.form {
-                IsolateForm::Undefined => Form::Undefined,
-                IsolateForm::Cbor => Form::Cbor,
-                IsolateForm::Json => Form::Json,
-            },
-            bytes: env.bytes,
-            externals: env.externals.len() as u32,
-        },
+        env,
         outbound,
         limits: limits(reader.get_limits()?),
     };
     let grants = Grants {
-        env: env.externals,
+        env: capabilities,
         outbound: gateway,
         tails: addresses(connected, reader.get_tails()?)?,
         streaming_tails: addresses(connected, reader.get_streaming_tails()?)?,

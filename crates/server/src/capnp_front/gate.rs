@@ -93,6 +93,7 @@ impl gate::Server for GateServer {
             let (held_loader, held_session) = (this.connected.hold(0)?, this.connected.hold(0)?);
             let session = Session::open(service, tenant);
             *this.standing.session.borrow_mut() = Some(session.owner());
+            *this.connected.owner.borrow_mut() = Some(session.owner());
             this.standing.changed.notify_one();
             this.connected.holdings.introduce();
             let mut builder = results.get();

@@ -1,15 +1,16 @@
 //! `Loader` and `Worker`.
 
-use super::{Connected, convert, guarded, refused, result_target, target::TargetServer};
+use super::{Connected, convert, get, guarded, refused, result_target, target::TargetServer};
 use crate::{
     router::Address,
     session::{Grants, LoadError, Session, Worker},
+    shared::Shared,
 };
 use capnp::Error;
-use coracle_loader::WorkerCode;
+use coracle_loader::{Refusal, WorkerCode};
 use coracle_schema::{loader, worker};
 use coracle_transport::Held;
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 /// Code above this size is checked off the RPC thread.
 const CHECK_INLINE_BYTES_MAX: u64 = 128 * 1024;
@@ -17,6 +18,8 @@ const CHECK_INLINE_BYTES_MAX: u64 = 128 * 1024;
 pub(super) struct LoaderServer {
     connected: Rc<Connected>,
     session: Session,
+    /// Workers that were got by an id and are given capabilities.
+    shared: Arc<Shared>,
     _held: Held,
 }
 
@@ -25,12 +28,34 @@ impl LoaderServer {
         Self {
             connected: Rc::clone(connected),
             session: session.clone(),
+            shared: Arc::default(),
             _held: held,
         }
     }
 
+    pub(super) fn connected(&self) -> &Rc<Connected> {
+        &self.connected
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     pub(super) fn is_open(&self) -> bool {
         !self.session.is_closed()
+    }
+
+    fn offer(&self, worker: Worker, held: Held) -> worker::Client {
+        capnp_rpc::new_client(WorkerServer {
+            connected: Rc::clone(&self.connected),
+            session: self.session.clone(),
+            worker,
+            _held: held,
+        })
     }
 
     async fn load_code(
@@ -63,21 +88,26 @@ impl loader::Server for LoaderServer {
             drop(params);
             let code_bytes = code_bytes(&code);
             let held = this.connected.hold(code_bytes)?;
-            let worker =
-                this.load_code(code, grants, code_bytes)
-                    .await
-                    .map_err(|error| match error {
-                        LoadError::Refused(refusal) => refused(refusal),
-                        LoadError::Code(problems) => {
-                            Error::failed(format!("the worker can't be loaded:\n{problems}"))
-                        }
-                    })?;
-            let client: worker::Client = capnp_rpc::new_client(WorkerServer {
-                connected: Rc::clone(&this.connected),
-                worker,
-                _held: held,
-            });
-            results.get().set_worker(client);
+            let worker = this
+                .load_code(code, grants, code_bytes)
+                .await
+                .map_err(|error| get::told(&error))?;
+            results.get().set_worker(this.offer(worker, held));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn get(
+        self: Rc<Self>,
+        params: loader::GetParams,
+        mut results: loader::GetResults,
+    ) -> Result<(), Error> {
+        let this = Rc::clone(&self);
+        guarded(self.connected.service.metrics(), async move {
+            let held = this.connected.hold(0)?;
+            let worker = get::get(&this, params).await?;
+            results.get().set_worker(this.offer(worker, held));
             Ok(())
         })
         .await
@@ -95,9 +125,20 @@ fn code_bytes(code: &WorkerCode) -> u64 {
 
 struct WorkerServer {
     connected: Rc<Connected>,
+    /// The login that it was given to; the worker may be another's.
+    session: Session,
     worker: Worker,
     /// Its code, which is kept as long as it may be called.
     _held: Held,
+}
+
+impl WorkerServer {
+    fn check_open(&self) -> Result<(), Error> {
+        match self.session.is_closed() {
+            true => Err(refused(Refusal::SessionClosed)),
+            false => Ok(()),
+        }
+    }
 }
 
 impl worker::Server for WorkerServer {
@@ -108,6 +149,7 @@ impl worker::Server for WorkerServer {
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.connected.service.metrics(), async move {
+            this.check_open()?;
             let params = params.get()?;
             let name = convert::entrypoint_name(params.get_name()?)?;
             let props = convert::payload(&this.connected, params.get_props()?)?;
@@ -129,6 +171,7 @@ impl worker::Server for WorkerServer {
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
         guarded(self.connected.service.metrics(), async move {
+            this.check_open()?;
             this.connected.check()?;
             let answered = this.worker.ready().await.map_err(refused)?;
             result_target::answer_report(&this.connected, answered, results.get())

@@ -5,6 +5,7 @@
 
 mod convert;
 mod gate;
+mod get;
 mod loader;
 mod remotes;
 mod result_target;
@@ -14,8 +15,8 @@ mod transport;
 pub(crate) use self::transport::{ConnectionSettings, serve};
 
 use self::{loader::LoaderServer, remotes::Remotes, target::TargetServer};
-use crate::service::Service;
-use capnp::{Error, capability::FromClientHook};
+use crate::{router::Owner, service::Service};
+use capnp::{Error, capability::FromClientHook, private::capability::ClientHook};
 use capnp_rpc::CapabilityServerSet;
 use coracle_loader::Refusal;
 use coracle_schema as schema;
@@ -38,6 +39,8 @@ struct Connected {
     targets: RefCell<CapabilityServerSet<TargetServer, schema::target::Client>>,
     /// Those of them that load workers.
     loaders: RefCell<CapabilityServerSet<LoaderServer, schema::loader::Client>>,
+    /// The login that it has or had last.
+    owner: RefCell<Option<Owner>>,
     /// Targets made since those that are gone were last forgotten.
     targets_made: Cell<u32>,
 }
@@ -69,12 +72,7 @@ impl Connected {
 
     /// Whether a capability is a loader that the client was given, and can still load with.
     fn is_own_loader(&self, loader: schema::loader::Client) -> bool {
-        let mut hook = loader.into_client_hook();
-        // It may have been sent before the answer with it had arrived.
-        while let Some(resolved) = hook.get_resolved() {
-            hook = resolved;
-        }
-        let loader = schema::loader::Client::new(hook);
+        let loader = schema::loader::Client::new(resolved(loader.into_client_hook()));
         let server = self.loaders.borrow().get_local_server_of_resolved(&loader);
         server.is_some_and(|server| server.is_open())
     }
@@ -88,6 +86,14 @@ impl Connected {
         self.service.metrics().request_refused(full.as_str());
         Error::overloaded(full.to_string())
     }
+}
+
+/// What a capability is now. It may have been sent before the answer with it had arrived.
+fn resolved(mut hook: Box<dyn ClientHook>) -> Box<dyn ClientHook> {
+    while let Some(resolved) = hook.get_resolved() {
+        hook = resolved;
+    }
+    hook
 }
 
 /// Runs a method so that a panic in it is an error of the call and of nothing else.

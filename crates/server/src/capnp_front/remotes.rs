@@ -8,7 +8,7 @@ use crate::{
     outcome::Answered,
     router::{Address, Remote, RemoteCall, RemoteCommand, threw},
 };
-use capnp::Error;
+use capnp::{Error, capability::FromClientHook};
 use coracle_isolate::{CallAccess, Kind, Outcome, Report, Usage};
 use coracle_schema::{self as schema, call_results, target};
 use coracle_transport::Held;
@@ -40,10 +40,11 @@ impl Remotes {
     /// An address for a client's object.
     pub(super) fn address(&self, object: target::Client, kind: Kind, held: Held) -> Address {
         self.last.set(self.last.get() + 1);
+        let identity = super::resolved(object.as_client_hook().add_ref()).get_ptr();
         self.objects
             .borrow_mut()
             .insert(self.last.get(), (object, held));
-        let remote = Remote::new(self.commands.clone(), self.last.get(), kind);
+        let remote = Remote::new(self.commands.clone(), self.last.get(), identity, kind);
         Address::Remote(Arc::new(remote))
     }
 

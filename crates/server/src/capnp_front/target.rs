@@ -1,9 +1,13 @@
 //! `Target` on anything that has an address.
 
 use super::{Connected, convert, guarded, refused, result_target};
-use crate::router::{Address, Payload};
+use crate::{
+    outcome::Answered,
+    router::{Address, Owner, Payload},
+};
 use capnp::Error;
-use coracle_isolate::CallAccess;
+use coracle_isolate::{CallAccess, Form};
+use coracle_loader::Refusal;
 use coracle_schema::target;
 use coracle_transport::Held;
 use std::rc::Rc;
@@ -11,6 +15,8 @@ use std::rc::Rc;
 pub(super) struct TargetServer {
     connected: Rc<Connected>,
     pub(super) address: Address,
+    /// The login that it was given to.
+    owner: Option<Owner>,
     _held: Held,
 }
 
@@ -30,9 +36,36 @@ impl TargetServer {
         let server = Self {
             connected: Rc::clone(connected),
             address,
+            owner: connected.owner.borrow().clone(),
             _held: held,
         };
         Ok(connected.offer(server))
+    }
+
+    /// Calls what it is of. What is not the login's own ends with it all the same.
+    async fn answer(
+        &self,
+        access: CallAccess,
+        path: Vec<String>,
+        args: Payload,
+        form: Form,
+    ) -> Result<Answered, Error> {
+        let call = self.address.call(access, path, args, form);
+        let foreign = self
+            .owner
+            .as_ref()
+            .filter(|owner| self.address.is_foreign_to(owner));
+        let Some(owner) = foreign else {
+            return call.await.map_err(refused);
+        };
+        if owner.is_revoked() {
+            return Err(refused(Refusal::SessionClosed));
+        }
+        tokio::select! {
+            biased;
+            answered = call => answered.map_err(refused),
+            () = owner.ended() => Ok(Answered::cancelled()),
+        }
     }
 }
 
@@ -56,11 +89,7 @@ impl target::Server for TargetServer {
             drop(params);
             let held_bytes = args.bytes.len() as u64 + convert::path_bytes(&path);
             let _held = this.connected.hold(held_bytes)?;
-            let answered = this
-                .address
-                .call(CallAccess::Call, path, args, form)
-                .await
-                .map_err(refused)?;
+            let answered = this.answer(CallAccess::Call, path, args, form).await?;
             result_target::answer_report(&this.connected, answered, results.get())
         })
         .await
@@ -82,11 +111,8 @@ impl target::Server for TargetServer {
             };
             drop(params);
             let _held = this.connected.hold(convert::path_bytes(&path))?;
-            let answered = this
-                .address
-                .call(CallAccess::Get, path, Payload::UNDEFINED, form)
-                .await
-                .map_err(refused)?;
+            let nothing = Payload::UNDEFINED;
+            let answered = this.answer(CallAccess::Get, path, nothing, form).await?;
             result_target::answer_report(&this.connected, answered, results.get())
         })
         .await

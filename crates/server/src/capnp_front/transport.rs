@@ -61,6 +61,7 @@ where
         remotes,
         targets: RefCell::default(),
         loaders: RefCell::default(),
+        owner: RefCell::default(),
         targets_made: Cell::new(0),
     });
     let remote_calls = remotes::serve(Rc::clone(&connected), commands);

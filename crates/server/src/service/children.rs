@@ -4,7 +4,7 @@
 //! what the parent holds itself. It ends with the isolate that has loaded it, unless it has a name: then with the worker
 //! in whose binding the name is.
 
-use super::{Service, State, outward::adopt, refusal_name};
+use super::{Name, Service, State, outward::adopt, refusal_name};
 use crate::{
     named::{Ask, Asker, Binding, Found},
     router::Address,
@@ -107,7 +107,7 @@ impl Service {
         })?;
         if let Some(loaded) = state.workers.get_mut(&worker.id()) {
             loaded.code_bytes = Some(taken);
-            loaded.named = ask.map(|ask| (Arc::downgrade(&ask.binding), ask.id.clone()));
+            loaded.name = ask.map(|ask| Name::Bound(Arc::downgrade(&ask.binding), ask.id.clone()));
         }
         if ask.is_none() {
             note_child(state, isolate, worker.id());
@@ -311,12 +311,18 @@ impl Service {
     /// A worker that could not be started loses its name, so that whoever asks next provides another.
     pub(super) fn forget_name(state: &mut State, worker: WorkerId) {
         let loaded = state.workers.get_mut(&worker);
-        let Some((binding, id)) = loaded.and_then(|loaded| loaded.named.take()) else {
-            return;
-        };
-        if let Some(binding) = binding.upgrade() {
-            let forgotten = binding.forget(&id, worker);
-            state.discard((forgotten, binding));
+        match loaded.and_then(|loaded| loaded.name.take()) {
+            Some(Name::Bound(binding, id)) => {
+                let binding = binding.upgrade();
+                let forgotten = binding.as_ref().map(|binding| binding.forget(&id, worker));
+                state.discard((forgotten, binding));
+            }
+            Some(Name::Shared(table, key)) => {
+                let table = table.upgrade();
+                let forgotten = table.as_ref().map(|table| table.forget(&key, worker));
+                state.discard((forgotten, table));
+            }
+            None => {}
         }
     }
 }
@@ -394,7 +400,7 @@ fn get_entrypoint(state: &mut State, asker: Asker, entrypoint: ChildEntrypoint) 
 }
 
 /// Whether a worker still can do what it was loaded for: it is there, and so is what it was given.
-fn is_of_use(state: &State, worker: &Worker) -> bool {
+pub(super) fn is_of_use(state: &State, worker: &Worker) -> bool {
     let Some(loaded) = state.workers.get(&worker.id()) else {
         return false;
     };
@@ -414,3 +420,6 @@ fn is_of_use(state: &State, worker: &Worker) -> bool {
             .chain(&loaded.grants.outbound)
             .all(is_there)
 }
+
+#[cfg(test)]
+mod tests;
