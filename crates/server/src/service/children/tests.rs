@@ -97,7 +97,7 @@ impl Stage {
         };
         let grants = Grants {
             env: vec![Address::Loader(Arc::default())],
-            outbound: None,
+            ..Grants::default()
         };
         let worker = self.session.load(&code, grants).expect("it is right");
         let entrypoint = worker.entrypoint("", Payload::UNDEFINED, &LimitsRequest::default());
