@@ -82,7 +82,10 @@ async fn a_client_reads_what_a_worker_makes_while_it_is_read() {
 
 #[tokio::test]
 async fn a_long_stream_takes_no_more_memory_than_a_short_one_and_its_reader_sets_the_pace() {
-    let server = Server::start();
+    let server = Server::start_with(&[
+        ("limit", "cpu_ms_max=30_000"),
+        ("limit", "fuel_max=500_000_000_000"),
+    ]);
     let coracle = client(server.address()).await;
     let made = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&made);
@@ -102,10 +105,7 @@ async fn a_long_stream_takes_no_more_memory_than_a_short_one_and_its_reader_sets
             return sum;
         }",
     );
-    let mut code = module(&source_code);
-    code.limits.cpu_ms_max = 30_000;
-    code.limits.fuel_max = 500_000_000_000;
-    let worker = coracle.load(code).entrypoint("default");
+    let worker = coracle.load(module(&source_code)).entrypoint("default");
     let mut args = Payload::default();
     args.value = Value::Array(vec![
         args.external(&source),

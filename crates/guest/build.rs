@@ -9,7 +9,7 @@ use std::{
 /// Each file may use what the files before it define. What every call needs comes last: the engine lays objects out in
 /// the order of their birth, functions before all else, and a fresh isolate copies each page that it writes to
 /// (docs/decisions/0008). So the functions that a call needs lie beside the intrinsics that they use.
-const FILES: [&str; 45] = [
+const FILES: [&str; 46] = [
     "primordials.js",
     "interfaces.js",
     "web.js",
@@ -39,6 +39,9 @@ const FILES: [&str; 45] = [
     "crypto-algorithms.js",
     "crypto.js",
     "loader.js",
+    "rpc-target.js",
+    "byte-externals.js",
+    "http.js",
     "stacks.js",
     "inspect.js",
     "console.js",
@@ -49,8 +52,6 @@ const FILES: [&str; 45] = [
     "stubs.js",
     "holds.js",
     "workers.js",
-    "byte-externals.js",
-    "http.js",
     "context.js",
     "commonjs.js",
     "values.js",

@@ -80,7 +80,12 @@ function findEntrypoint(namespace, name) {
 function visibleOfInstance(instance, name, base) {
   if (ObjectHasOwn(instance, name)) throw notImplemented(name);
   for (let it = ReflectGetPrototypeOf(instance); it !== null && it !== base && it !== ObjectPrototype; ) {
-    if (ObjectHasOwn(it, name)) return instance[name];
+    if (ObjectHasOwn(it, name)) {
+      // What can only be set is not there for those who call and read.
+      const property = ReflectGetOwnPropertyDescriptor(it, name);
+      if (ObjectHasOwn(property, "get") && property.get === undefined) throw notImplemented(name);
+      return instance[name];
+    }
     it = ReflectGetPrototypeOf(it);
   }
   throw notImplemented(name);

@@ -160,9 +160,6 @@ function bytesOfBuffer(value) {
 
 // --- requests that leave ---
 
-// What this worker's own requests and connections go to. The host keeps it under a number; no stub is ever made of it.
-const outboundHook = { __proto__: null, kind: IMPORT, id: OUTBOUND, isEntrypoint: true, references: 1 };
-
 function sendRequest(request) {
   return fetchFrom(outboundHook, request);
 }
@@ -206,11 +203,16 @@ const noHandler = (name) => new ErrorConstructor("Handler does not export a " + 
 
 // Calls the `fetch` handler of an entrypoint: of an instance with the request, of an object with env and context too.
 function enterFetch(call, receiver, context) {
-  const given = call.args.length > 0 ? call.args[0] : undefined;
-  const request = isRequest(given) ? given : new Request(given, call.args[1]);
+  const given = argument(call, 0);
+  const request = isRequest(given) ? given : new Request(given, argument(call, 1));
   const handler = handlerOf(receiver, "fetch", context === undefined);
   if (handler === undefined) throw noHandler("fetch");
   settle(ReflectApply(handler, receiver, handlerArgs(request, context)), finishFetch, failCall, call);
+}
+
+// (An index that is not there is asked of what the list inherits from.)
+function argument(call, index) {
+  return index < call.args.length ? call.args[index] : undefined;
 }
 
 function handlerArgs(first, context) {
@@ -288,7 +290,7 @@ function newSocket(readable, writable, opened) {
 }
 
 function addressText(address) {
-  if (typeof address === "string") return address;
+  if (!isObject(address)) return typeof address === "symbol" ? "" + address : StringConstructor(address);
   const { hostname, port } = address;
   return StringConstructor(hostname) + ":" + StringConstructor(port);
 }
@@ -352,7 +354,7 @@ function enterConnect(call, receiver, context) {
   const inward = newIdentityState(undefined);
   const outward = newIdentityState(undefined);
   const opened = newDeferred();
-  opened.resolve({ remoteAddress: undefined, localAddress: call.args[0] });
+  opened.resolve({ remoteAddress: undefined, localAddress: argument(call, 0) });
   const socket = newSocket(inward.readable.object, outward.writable.object, opened.promise);
   holdUntil(call.invocation, ReflectApply(handler, receiver, handlerArgs(socket, context)));
   call.done(call.state, { readable: outward.readable.object, writable: inward.writable.object });

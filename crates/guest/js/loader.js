@@ -260,14 +260,14 @@ function startLoad(loader, get, code) {
   const mainModule = webString(code.mainModule);
   const modules = readModules(code.modules, mainModule);
   checkDate(compatibilityDate);
-  checkFlags(compatibilityFlags);
+  const flags = checkFlags(compatibilityFlags, !!code.allowExperimental);
   const outbound = readOutbound(code.globalOutbound);
   const tails = readTails(code);
   const { env } = code;
   if (env !== undefined && !isObjectValue(env)) throw wrongType("env", "WorkerCode", "Object");
   const head = newList();
   head[0] = compatibilityDate;
-  head[1] = compatibilityFlags;
+  head[1] = flags;
   head[2] = mainModule;
   head[3] = modules;
   head[4] = outbound[0];
@@ -319,14 +319,22 @@ function checkDate(date) {
   }
 }
 
-function checkFlags(flags) {
+// Flags that ask for what is not settled yet. With `allowExperimental` they ask for nothing here.
+const experimentalFlags = { __proto__: null, experimental: true, enable_abortsignal_rpc: true };
+
+// Answers the flags that the host is to know of.
+function checkFlags(flags, allowExperimental) {
   const known = host.compatibilityFlags;
   const seen = { __proto__: null };
+  const kept = newList();
   for (let index = 0; index < flags.length; index++) {
     const flag = flags[index];
-    if (flag === "experimental") {
+    if (experimentalFlags[flag] === true) {
+      if (allowExperimental) continue;
       throw new ErrorConstructor(
-        "The compatibility flag experimental is experimental and may break or be removed in a future version of " +
+        "The compatibility flag " +
+          flag +
+          " is experimental and may break or be removed in a future version of " +
           "workerd. To use this flag, you must pass --experimental on the command line.",
       );
     }
@@ -335,7 +343,9 @@ function checkFlags(flags) {
     if (!isKnown) throw new ErrorConstructor("No such compatibility flag: " + flag);
     if (seen[flag] === true) throw new ErrorConstructor("Compatibility flag specified multiple times: " + flag);
     seen[flag] = true;
+    kept[kept.length] = flag;
   }
+  return kept;
 }
 
 // `limits: { cpuMs, subRequests }` of `options`, into `into`; 0 and what is not there ask for nothing.

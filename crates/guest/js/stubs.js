@@ -84,6 +84,9 @@ function isStub(value) {
   return handleOf(value) !== undefined;
 }
 
+// What this worker's own requests and connections go to. The host keeps it under a number; no stub is ever made of it.
+const outboundHook = { __proto__: null, kind: IMPORT, id: OUTBOUND, isEntrypoint: true, references: 1 };
+
 // --- the proxies ---
 
 function newProxy(handle, prototype) {
@@ -122,6 +125,7 @@ function newHandle(hook, path, life) {
 }
 
 function propertyOf(handle, name) {
+  if (handle.path.length >= PATH_LENGTH_MAX) throw tooDeep();
   const path = newList();
   for (let index = 0; index < handle.path.length; index++) path[index] = handle.path[index];
   path[path.length] = name;
@@ -129,10 +133,16 @@ function propertyOf(handle, name) {
 }
 
 function checkUsable(handle) {
-  if (!handle.life.disposed) return;
-  throw new ErrorConstructor(
-    handle.hook.kind === PENDING ? "RPC promise used after being disposed." : "RPC stub used after being disposed.",
-  );
+  if (isDisposed(handle)) throw disposedError(handle);
+}
+
+function isDisposed(handle) {
+  return handle.life.disposed;
+}
+
+function disposedError(handle) {
+  const what = handle.hook.kind === PENDING ? "promise" : "stub";
+  return new ErrorConstructor("RPC " + what + " used after being disposed.");
 }
 
 function usable(handle) {
@@ -151,6 +161,7 @@ const traps = {
     if (ObjectHasOwn(target, key)) return target[key];
     if (typeof key === "symbol") {
       if (key === SymbolDispose) return () => dispose(handle);
+      if (key === SymbolToStringTag) return handle.isRoot ? (handle.hook.kind === PENDING ? "RpcPromise" : "RpcStub") : "RpcProperty";
       return ObjectPrototype[key];
     }
     if (localNames[key] === true) return target[key];
@@ -168,7 +179,7 @@ const traps = {
   },
   apply(_target, _self, args) {
     const handle = WeakMapPrototypeGet(handles, _target);
-    checkUsable(handle);
+    if (isDisposed(handle)) return newRpcPromise(rejected(disposedError(handle)));
     if (handle.hook.kind === LOOPBACK && handle.path.length === 0) return specialise(handle.hook, args);
     return newRpcPromise(start(handle.hook, handle.path, false, args, false));
   },
@@ -434,12 +445,13 @@ function letTargetGo(target) {
 
 // What the codec asks of an object that it can't copy: [whose, id, kind], [whose, entrypoint, props], or undefined where it
 // can't be passed by reference either.
-function externalOf(value) {
+function externalOf(value, isProxy) {
   const handle = handleOf(value);
   if (handle === undefined) {
     const loader = passedLoader(value);
     if (loader !== undefined) return external(EXTERNAL_IMPORT, loader, KIND_LOADER);
-    if (isTarget(value)) return exportTarget(value, KIND_TARGET);
+    // What is behind a proxy can't be known, so that it is not copied.
+    if (isProxy || isTarget(value)) return exportTarget(value, KIND_TARGET);
     if (isReadableStream(value)) return exportTarget(new StreamSource(takeByteSource(value)), KIND_SOURCE);
     if (isWritableStream(value)) return exportTarget(new StreamSink(takeByteSink(value)), KIND_SINK);
     return undefined;
@@ -501,13 +513,13 @@ function releaseExport(id) {
 }
 
 // What a stub is copied to, for somebody in this isolate; undefined where there is nothing to refer to.
-function copyStub(value) {
+function copyStub(value, isProxy) {
   const handle = handleOf(value);
   if (handle !== undefined) {
     if (!handle.isRoot || handle.hook.kind === PENDING) return undefined;
     return dupOf(handle);
   }
-  if (isTarget(value)) return newStub(localHook(value));
+  if (isProxy || isTarget(value)) return newStub(localHook(value));
   if (isReadableStream(value)) return newByteStream(takeByteSource(value));
   if (isWritableStream(value)) return newSinkStream(takeByteSink(value));
   return undefined;
@@ -533,13 +545,18 @@ function specialise(hook, args) {
 }
 
 function fillExports(exports, namespace) {
+  // As in Workers, the default export comes first.
+  addExport(exports, namespace, "default");
   const names = ReflectOwnKeys(namespace);
   for (let index = 0; index < names.length; index++) {
-    const name = names[index];
-    if (typeof name !== "string") continue;
-    const value = namespace[name];
-    if (!isEntrypointClass(value) && (typeof value !== "object" || value === null)) continue;
-    const hook = { __proto__: null, kind: LOOPBACK, entrypoint: name, props: undefined, references: 1 };
-    ObjectDefineProperty(exports, name, dataProperty(newStub(hook)));
+    if (typeof names[index] === "string" && names[index] !== "default") addExport(exports, namespace, names[index]);
   }
+}
+
+function addExport(exports, namespace, name) {
+  if (!ObjectHasOwn(namespace, name)) return;
+  const value = namespace[name];
+  if (!isEntrypointClass(value) && (typeof value !== "object" || value === null)) return;
+  const hook = { __proto__: null, kind: LOOPBACK, entrypoint: name, props: undefined, references: 1 };
+  ObjectDefineProperty(exports, name, dataProperty(newStub(hook)));
 }

@@ -133,10 +133,31 @@ const errorPrototypes = {
   URIError: URIError.prototype,
 };
 
-// The prototype for errors of a name, and whether they get the name from it.
+// Names of DOMExceptions: an error that came with one of them was one.
+const domExceptionNames = {
+  __proto__: null,
+  AbortError: true,
+  DataCloneError: true,
+  DataError: true,
+  EncodingError: true,
+  InvalidAccessError: true,
+  InvalidCharacterError: true,
+  InvalidStateError: true,
+  NetworkError: true,
+  NotFoundError: true,
+  NotSupportedError: true,
+  OperationError: true,
+  QuotaExceededError: true,
+  TimeoutError: true,
+  TypeMismatchError: true,
+};
+
+// The prototype for errors of a name, whether they get the name from it, and whether they are DOMExceptions.
 function errorPrototype(name) {
   const prototype = errorPrototypes[name];
-  return listOfTwo(prototype ?? ErrorPrototype, prototype !== undefined);
+  const parts = listOfTwo(prototype ?? ErrorPrototype, prototype !== undefined);
+  parts[2] = domExceptionNames[name] === true;
+  return parts;
 }
 
 // The stack that the engine has noted for an error, the one that is a property of its own, and its classes' names.

@@ -10,16 +10,21 @@ class WorkerEntrypoint {
   }
 }
 
-class RpcTarget {}
+// There are no Durable Objects here. The class is, because code that has one besides its entrypoints is to run.
+class DurableObject {
+  constructor(ctx, env) {
+    ObjectDefineProperty(this, "ctx", dataProperty(ctx));
+    ObjectDefineProperty(this, "env", dataProperty(env));
+  }
+}
 
 const env = {};
 const WorkerEntrypointPrototype = WorkerEntrypoint.prototype;
-const RpcTargetPrototype = RpcTarget.prototype;
 
 // Evaluated once, before the snapshot. `import.meta` of that module is its own.
 const workersModuleSource =
-  "const { WorkerEntrypoint, RpcTarget, RpcStub, RpcPromise, RpcProperty, env, exports, waitUntil } = import.meta.exports;\n" +
-  "export { WorkerEntrypoint, RpcTarget, RpcStub, RpcPromise, RpcProperty, env, exports, waitUntil };\n";
+  "const { WorkerEntrypoint, DurableObject, RpcTarget, RpcStub, RpcPromise, RpcProperty, env, exports, waitUntil, abortIsolate } = import.meta.exports;\n" +
+  "export { WorkerEntrypoint, DurableObject, RpcTarget, RpcStub, RpcPromise, RpcProperty, env, exports, waitUntil, abortIsolate };\n";
 
 // Of the call whose entry it is called in.
 function waitUntil(promise) {
@@ -44,8 +49,15 @@ function filledExports(exports) {
   return exports;
 }
 
+// Ends the isolate, and every call in it with this.
+function abortIsolate(reason) {
+  refuseInModuleScope();
+  host.abort(reason === undefined ? new ErrorConstructor("The isolate was aborted.") : new ErrorConstructor(StringConstructor(reason)));
+}
+
 const workersModuleExports = {
   WorkerEntrypoint,
+  DurableObject,
   RpcTarget,
   RpcStub,
   RpcPromise,
@@ -53,6 +65,7 @@ const workersModuleExports = {
   env,
   exports: ownExports,
   waitUntil,
+  abortIsolate,
 };
 
 function fillEnv(bindings) {

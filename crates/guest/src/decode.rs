@@ -470,6 +470,14 @@ fn new_error<'js>(ctx: &Ctx<'js>, name: &Value<'js>, message: &Value<'js>) -> Re
     let hooks = &state::get().hooks;
     let found: Array = hooks.error_prototype(ctx)?.call((name.clone(),))?;
     let (prototype, is_built_in): (Value, bool) = (found.get(0)?, found.get(1)?);
+    if found.get(2)? {
+        let error: Value = hooks
+            .dom_exception(ctx)?
+            .call((message.clone(), name.clone()))?;
+        let key = Key::new(ctx, Field::Stack.key().as_bytes())?;
+        raw::define(&error, &key, &raw::string(ctx, b"")?, Enumerable::No)?;
+        return Ok(error);
+    }
     let error = raw::object_of_class(ctx, &prototype, hooks.samples().error)?;
     let define = |key: Field, value: &Value<'js>| {
         let key = Key::new(ctx, key.key().as_bytes())?;

@@ -29,7 +29,9 @@ const PROPS_BYTES_MAX: usize = 64 << 10;
 /// The entry for an object that can be passed by reference. An object of the isolate's own is given out with it.
 pub(crate) fn of_value<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Option<External>> {
     let hooks = &state::get().hooks;
-    let found: Value = hooks.external_of(ctx)?.call((value.clone(),))?;
+    let found: Value = hooks
+        .external_of(ctx)?
+        .call((value.clone(), value.is_proxy()))?;
     let Some(parts) = found.as_array() else {
         return Ok(None);
     };
@@ -48,7 +50,9 @@ pub(crate) fn of_value<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Option
 /// A stub of an object's own, or of what a stub is of.
 pub(crate) fn copy_of<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Option<Value<'js>>> {
     let hooks = &state::get().hooks;
-    let copy: Value = hooks.copy_stub(ctx)?.call((value.clone(),))?;
+    let copy: Value = hooks
+        .copy_stub(ctx)?
+        .call((value.clone(), value.is_proxy()))?;
     Ok((!copy.is_undefined()).then_some(copy))
 }
 

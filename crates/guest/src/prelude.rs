@@ -47,7 +47,7 @@ hooks! {
     invoke = "invoke",
     /// `(operation, kind, …)`: a timer is due, or a call has an answer.
     settle = "settle",
-    /// `(value) -> [whose, …] or undefined`: what an object that can't be copied is outside.
+    /// `(value, isProxy) -> [whose, …] or undefined`: what an object that can't be copied is outside.
     external_of = "externalOf",
     /// `(whose, id, kind) -> stub`: what an entry of a table of externals is here.
     stub_of = "stubOf",
@@ -55,7 +55,7 @@ hooks! {
     interface_content = "interfaceContent",
     /// `(number, content) -> object`
     new_interface = "newInterface",
-    /// `(value) -> stub or undefined`: a stub of its own for what can't be copied.
+    /// `(value, isProxy) -> stub or undefined`: a stub of its own for what can't be copied.
     copy_stub = "copyStub",
     /// `(id)`: nobody outside holds an export any more.
     release_export = "releaseExport",
@@ -107,7 +107,7 @@ hooks! {
     view_window = "viewWindow",
     /// `(message, name) -> DOMException`
     dom_exception = "newDOMException",
-    /// `(name) -> [prototype, isOfThatName]`
+    /// `(name) -> [prototype, isOfThatName, isDOMException]`
     error_prototype = "errorPrototype",
     /// `(error) -> [the engine's stack, its own stack, its classes' names]`; the stacks are strings or not there
     stacks = "stacks",

@@ -74,7 +74,8 @@ export function callAll(found) {
   const code = "globalThis.pwned = 1";
   const args = [code, code, code];
   for (const [it, path] of [...found]) {
-    if (typeof it !== "function") continue;
+    // (It ends the isolate.)
+    if (typeof it !== "function" || it === workers.abortIsolate) continue;
     const attempts = [
       () => it(code), () => it(...args), () => new it(code), () => new it(...args), () => it.call(it, ...args), () => it.call({}, ...args),
       () => it.call([code], code), () => it.call(code, code), () => Reflect.construct(it, args, Object), () => it.call(globalThis, code),

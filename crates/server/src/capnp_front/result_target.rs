@@ -72,10 +72,7 @@ impl ResultServer {
         if self.externals.is_empty() || result.form != Form::Cbor {
             return None;
         }
-        let bounds = Bounds {
-            externals: self.externals.len() as u32,
-            ..Bounds::default()
-        };
+        let bounds = self.bounds();
         (0..=path.len()).find_map(|length| {
             let selected = coracle_value::select(&result.bytes, &path[..length], &bounds).ok()?;
             let Selected::Item(item) = selected else {
@@ -93,14 +90,29 @@ impl ResultServer {
         })
     }
 
-    /// What reading `path` of the result comes to.
-    fn read_at(&self, path: &[String], form: schema::Form) -> Outcome {
+    /// What reading `path` of the result comes to, and what it refers to.
+    fn read_at(&self, path: &[String], form: schema::Form) -> (Outcome, &[Address]) {
         let Outcome::Value(result) = &self.outcome else {
-            return self.outcome.clone();
+            return (self.outcome.clone(), &[]);
         };
-        match Found::at(result, path).and_then(|found| found.into_form(form)) {
-            Ok(bytes) => Outcome::Value(bytes),
-            Err(thrown) => Outcome::Threw(thrown),
+        let bounds = self.bounds();
+        match Found::at(result, path, &bounds).and_then(|found| found.into_form(form)) {
+            Ok(bytes) => {
+                // A part refers to entries by their indexes in the whole, or to none.
+                let refers = bytes.form == Form::Cbor
+                    && coracle_value::validate(&bytes.bytes, &bounds)
+                        .is_ok_and(|summary| !summary.externals_used.is_empty());
+                let externals: &[Address] = if refers { &self.externals } else { &[] };
+                (Outcome::Value(bytes), externals)
+            }
+            Err(thrown) => (Outcome::Threw(thrown), &[]),
+        }
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            externals: self.externals.len() as u32,
+            ..Bounds::default()
         }
     }
 
@@ -108,11 +120,13 @@ impl ResultServer {
         let Outcome::Value(result) = &self.outcome else {
             return self.outcome.clone();
         };
-        Outcome::Threw(match (Found::at(result, path), path.last()) {
-            (Err(thrown), _) => thrown,
-            (Ok(_), Some(name)) => type_error(format!("\"{name}\" is not a function.")),
-            (Ok(_), None) => type_error("the result is not a function.".into()),
-        })
+        Outcome::Threw(
+            match (Found::at(result, path, &self.bounds()), path.last()) {
+                (Err(thrown), _) => thrown,
+                (Ok(_), Some(name)) => type_error(format!("\"{name}\" is not a function.")),
+                (Ok(_), None) => type_error("the result is not a function.".into()),
+            },
+        )
     }
 }
 
@@ -123,11 +137,11 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn at(result: &'a Bytes, path: &[String]) -> Result<Self, Box<Thrown>> {
+    fn at(result: &'a Bytes, path: &[String], bounds: &Bounds) -> Result<Self, Box<Thrown>> {
         let bytes = match (path.first(), result.form) {
             (None, _) => Cow::Borrowed(&result.bytes[..]),
             (Some(name), Form::Undefined) => return Err(not_implemented(name)),
-            (Some(_), Form::Cbor) => cut_cbor(&result.bytes, path)?,
+            (Some(_), Form::Cbor) => cut_cbor(&result.bytes, path, bounds)?,
             (Some(_), Form::Json) => Cow::Owned(cut_json(&result.bytes, path)?.into_bytes()),
         };
         Ok(Self {
@@ -157,11 +171,14 @@ impl<'a> Found<'a> {
 }
 
 /// The bytes of what `path` leads to, which are a value by themselves.
-fn cut_cbor<'a>(bytes: &'a [u8], path: &[String]) -> Result<Cow<'a, [u8]>, Box<Thrown>> {
-    let bounds = Bounds::default();
-    let selected = match coracle_value::select(bytes, path, &bounds) {
+fn cut_cbor<'a>(
+    bytes: &'a [u8],
+    path: &[String],
+    bounds: &Bounds,
+) -> Result<Cow<'a, [u8]>, Box<Thrown>> {
+    let selected = match coracle_value::select(bytes, path, bounds) {
         Ok(Selected::Entangled) if bytes.len() <= ENTANGLED_BYTES_MAX => {
-            coracle_value::extract(bytes, path, &bounds)
+            coracle_value::extract(bytes, path, bounds)
         }
         selected => selected,
     };
@@ -253,7 +270,7 @@ impl target::Server for ResultServer {
             };
             drop(params);
             let Some((object, used)) = this.object_at(&path) else {
-                return answer(&this.connected, this.call_at(&path), results.get());
+                return answer(&this.connected, this.call_at(&path), &[], results.get());
             };
             let _held = this.connected.hold(args.bytes.len() as u64)?;
             let answered = object
@@ -294,8 +311,8 @@ impl target::Server for ResultServer {
                     .map_err(refused)?;
                 return answer_report(&this.connected, answered, results.get());
             }
-            let outcome = this.read_at(&path, form);
-            answer(&this.connected, outcome, results.get())
+            let (outcome, externals) = this.read_at(&path, form);
+            answer(&this.connected, outcome, externals, results.get())
         })
         .await
     }
@@ -304,14 +321,15 @@ impl target::Server for ResultServer {
 fn answer(
     connected: &Rc<Connected>,
     outcome: Outcome,
+    externals: &[Address],
     mut results: call_results::Builder<'_>,
 ) -> Result<(), Error> {
     let held = connected.hold(outcome_bytes(&outcome))?;
-    convert::write_outcome(connected, &outcome, &[], results.reborrow())?;
+    convert::write_outcome(connected, &outcome, externals, results.reborrow())?;
     let pipeline = ResultServer {
         connected: Rc::clone(connected),
         outcome,
-        externals: Vec::new(),
+        externals: externals.to_vec(),
         _held: held,
     };
     results.set_pipeline(capnp_rpc::new_client(pipeline));
@@ -342,7 +360,7 @@ mod tests {
 
     fn read(result: &Bytes, path: &[&str], form: schema::Form) -> Result<Bytes, String> {
         let path: Vec<String> = path.iter().copied().map(String::from).collect();
-        Found::at(result, &path)
+        Found::at(result, &path, &Bounds::default())
             .and_then(|found| found.into_form(form))
             .map_err(|thrown| format!("{}: {}", thrown.name, thrown.message))
     }
@@ -376,6 +394,25 @@ mod tests {
             read(&cbor(&ship()), &[], schema::Form::Cbor),
             Ok(cbor(&ship()))
         );
+    }
+
+    #[test]
+    fn data_beside_what_is_passed_by_reference_is_read() {
+        let result = cbor(&Value::object([
+            ("sail", Value::External(1)),
+            ("crew", Value::array(["Ann"])),
+        ]));
+        let bounds = Bounds {
+            externals: 2,
+            ..Bounds::default()
+        };
+        let read = |name: &str| {
+            let path = [name.to_owned()];
+            let found = Found::at(&result, &path, &bounds);
+            found.and_then(|found| found.into_form(schema::Form::Cbor))
+        };
+        assert_eq!(read("crew"), Ok(cbor(&Value::array(["Ann"]))));
+        assert_eq!(read("sail"), Ok(cbor(&Value::External(1))));
     }
 
     #[test]

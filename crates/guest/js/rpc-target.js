@@ -1,0 +1,4 @@
+// RpcTarget: the class whose instances are passed by reference.
+
+class RpcTarget {}
+const RpcTargetPrototype = RpcTarget.prototype;

@@ -1,0 +1,219 @@
+//! The same questions as were asked of workerd, asked through a loader of ours, and its answers beside ours.
+//!
+//! `questions.js` is a worker that has a loader in its `env`, as the parent in workerd had. `workerd.json` has workerd's
+//! answers, `judgements.json` says of each answer that differs whether it is the same in other words, better, or something
+//! that we don't have, why, and what it is. An answer that is neither the same nor the judged one fails.
+//!
+//! `CORACLE_CONFORMANCE_REWRITE=1` takes today's answers into the judgements that there are, and writes
+//! `docs/conformance.md`; without it the document is compared.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail that way")]
+
+mod support;
+
+use coracle_client::{
+    Coracle, Entrypoint, Limits, Outbound, Outcome, Payload, Response, Value, WorkerCode,
+};
+use serde_json::{Map, Value as Json, json};
+use std::{fmt::Write, fs, path::PathBuf};
+use support::{Server, client};
+
+/// Answers that have to be the same as workerd's, or better.
+const GOOD_MIN: usize = 230;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance")
+}
+
+fn read(name: &str) -> Map<String, Json> {
+    let text = fs::read_to_string(folder().join(name)).unwrap();
+    match serde_json::from_str(&text).unwrap() {
+        Json::Object(map) => map,
+        _ => panic!("{name} is no object"),
+    }
+}
+
+async fn asker(coracle: &Coracle) -> Entrypoint {
+    let source = fs::read_to_string(folder().join("questions.js")).unwrap();
+    let internet = coracle.gateway(|_| async { Ok(Response::new(200, "")) });
+    let mut env = Payload::default();
+    let loader = env.external(&coracle.loader());
+    let clock = env.external(&internet);
+    env.value = Value::object([("LOADER", loader), ("CLOCK", clock)]);
+    let mut limits = Limits::default();
+    for (name, limit) in [
+        ("wall_ms_max", 20_000),
+        ("cpu_ms_max", 20_000),
+        ("fuel_max", 300_000_000_000),
+        ("memory_bytes_max", 512 << 20),
+        ("subrequests_max", 10_000),
+        ("result_bytes_max", 64 << 20),
+    ] {
+        limits.set(name, limit).unwrap();
+    }
+    let code = WorkerCode {
+        outbound: Outbound::Gateway(internet),
+        limits,
+        ..WorkerCode::new("questions.js")
+            .es_module("questions.js", &source)
+            .env(env)
+    };
+    coracle.load(code).entrypoint("default")
+}
+
+async fn ask(asker: &Entrypoint, question: &str) -> Json {
+    let answer = asker.call("ask", vec![Value::from(question)]).await;
+    match answer.map(|answer| answer.outcome) {
+        Ok(Outcome::Value(value)) => serde_json::from_str(value.as_str().unwrap()).unwrap(),
+        Ok(Outcome::Threw(thrown)) => json!({ "threw": thrown.message }),
+        Ok(Outcome::Verdict(verdict)) => json!({ "verdict": verdict.kind }),
+        Err(error) => json!({ "failed": error.to_string() }),
+    }
+}
+
+/// The answer without what is different each time: times, random numbers and references, and where a stack began.
+fn settled(answer: &Json) -> Json {
+    match answer {
+        Json::Object(fields) => {
+            let settle = |(key, value): (&String, &Json)| match &key[..] {
+                "stack0" => None,
+                "stack" => Some((key.clone(), json!("…"))),
+                "wallTime" | "cpuTime" => Some((key.clone(), json!(0))),
+                _ => Some((key.clone(), settled(value))),
+            };
+            Json::Object(fields.iter().filter_map(settle).collect())
+        }
+        Json::Array(elements) => Json::Array(elements.iter().map(settled).collect()),
+        // Times since the epoch.
+        Json::Number(number) if number.as_f64().is_some_and(|number| number > 1.6e12) => {
+            json!("a time")
+        }
+        Json::String(text) => json!(without_references(text)),
+        other => other.clone(),
+    }
+}
+
+fn without_references(text: &str) -> String {
+    match text.split_once("reference = ") {
+        Some((before, after)) => {
+            let rest = after.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric());
+            format!("{before}reference = …{rest}")
+        }
+        None => text.to_owned(),
+    }
+}
+
+struct Count {
+    same: usize,
+    better: usize,
+    absent: usize,
+}
+
+#[tokio::test]
+async fn answers_are_those_of_workerd_or_better_ones() {
+    let rewrite = std::env::var_os("CORACLE_CONFORMANCE_REWRITE").is_some();
+    let only = std::env::var("CORACLE_CONFORMANCE_ONLY").unwrap_or_default();
+    let server = Server::start_with(&[
+        ("limit", "memory_bytes_max=536_870_912"),
+        ("limit", "code_bytes_max=67_108_864"),
+        ("limit", "cpu_ms_max=5_000"),
+        ("limit", "fuel_max=1_000_000_000_000"),
+    ]);
+    let coracle = client(server.address()).await;
+    let asker = asker(&coracle).await;
+    let workerd = read("workerd.json");
+    let mut judgements = read("judgements.json");
+    let mut wrong = Vec::new();
+    let mut rows = String::new();
+    let mut count = Count {
+        same: 0,
+        better: 0,
+        absent: 0,
+    };
+    for (question, theirs) in &workerd {
+        if !only.is_empty() && !only.split(',').any(|wanted| question.contains(wanted)) {
+            continue;
+        }
+        let ours = settled(&ask(&asker, question).await);
+        let theirs = settled(theirs);
+        let is_same = ours == theirs;
+        match judgements.get_mut(question) {
+            None if is_same => {
+                count.same += 1;
+                let _ = writeln!(rows, "| `{question}` | same | |");
+            }
+            None => wrong.push(format!("{question}: {ours}\n    workerd: {theirs}")),
+            Some(judgement) if is_same && judgement["ours"] != "varies" => {
+                wrong.push(format!("{question} is the same as workerd's now"))
+            }
+            Some(judgement) => {
+                // What depends on how fast the machine is isn't kept.
+                if judgement["ours"] == "varies" {
+                } else if rewrite {
+                    judgement["ours"] = ours.clone();
+                } else if judgement["ours"] != ours {
+                    wrong.push(format!(
+                        "{question}: {ours}\n    judged: {}",
+                        judgement["ours"]
+                    ));
+                }
+                let verdict = judgement["verdict"].as_str().unwrap();
+                match verdict {
+                    "same" => count.same += 1,
+                    "better" => count.better += 1,
+                    "absent" => count.absent += 1,
+                    other => panic!("{question}: {other:?} is no verdict"),
+                }
+                let why = judgement["why"].as_str().unwrap();
+                let _ = writeln!(rows, "| `{question}` | {verdict} | {why} |");
+            }
+        }
+    }
+    if !only.is_empty() {
+        panic!("{}", wrong.join("\n"));
+    }
+    if rewrite {
+        let text = serde_json::to_string_pretty(&judgements).unwrap() + "\n";
+        fs::write(folder().join("judgements.json"), text).unwrap();
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} answers:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(
+        count.same + count.better >= GOOD_MIN,
+        "{} same, {} better",
+        count.same,
+        count.better
+    );
+    let document = document(&count, &rows);
+    let path = folder().join("../../docs/conformance.md");
+    if rewrite {
+        fs::write(path, document).unwrap();
+    } else {
+        assert_eq!(
+            fs::read_to_string(path).unwrap(),
+            document,
+            "run it with CORACLE_CONFORMANCE_REWRITE=1"
+        );
+    }
+}
+
+fn document(count: &Count, rows: &str) -> String {
+    format!(
+        "# Conformance\n\n\
+         {all} questions about loading and calling workers, asked from inside of a worker that has a loader, with workerd's \
+         answers beside ours (workerd 1.20261117.1, compatibility date 2026-06-01). **{same} are the same, {better} are \
+         better on purpose, {absent} ask for what Coracle does not have.** Times, random numbers and stacks are not \
+         compared.\n\n\
+         The questions are in `tests/conformance/questions.js`, the answers in `workerd.json` and `judgements.json` beside \
+         it; `cargo test --test conformance` asks them and compares this page.\n\n\
+         | question | verdict | why |\n|---|---|---|\n{rows}",
+        all = count.same + count.better + count.absent,
+        same = count.same,
+        better = count.better,
+        absent = count.absent,
+    )
+}
