@@ -156,7 +156,9 @@ fn stacks<'js>(error: &Value<'js>) -> Result<(Value<'js>, Value<'js>, Vec<String
     let (engine, own): (Value, Value) = (parts.get(0)?, parts.get(1)?);
     let classes = texts(&parts.get(2)?)?;
     // The engine gives these their stack as a property, like a worker would.
-    if raw::class_id(error) == hooks.samples().dom_exception {
+    // An empty one came from elsewhere, without any.
+    let is_empty = own.is_string() && raw::with_text(&own, <[u8]>::is_empty)?;
+    if raw::class_id(error) == hooks.samples().dom_exception && !is_empty {
         return Ok((own, engine, classes));
     }
     Ok((engine, own, classes))
