@@ -28,9 +28,10 @@ impl PoolMemory {
         self.bytes_max
     }
 
-    /// Whether nine tenths are taken.
-    pub(crate) fn is_short(&self) -> bool {
-        self.used() > self.bytes_max / 10 * 9
+    /// Whether nine tenths are taken, or there is no room for two more isolates of that size.
+    pub(crate) fn is_short(&self, fresh_bytes: u64) -> bool {
+        let room = (self.bytes_max / 10).max(fresh_bytes.saturating_mul(2));
+        self.used().saturating_add(room) > self.bytes_max
     }
 
     /// Takes all of `bytes` or nothing. One that is refused never makes another one fail.
@@ -52,6 +53,17 @@ impl PoolMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_short_before_the_last_tenth_and_before_a_fresh_isolate_has_no_room() {
+        let memory = PoolMemory::new(100);
+        assert!(memory.take(80));
+        assert!(!memory.is_short(10) && memory.is_short(11));
+        assert!(memory.take(10));
+        assert!(!memory.is_short(1));
+        assert!(memory.take(1));
+        assert!(memory.is_short(1));
+    }
 
     #[test]
     fn what_does_not_fit_changes_nothing() {

@@ -3,8 +3,8 @@
 use crate::{border, image::Image, instance::Entries, machine::Machine};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, InstancePre, OperatorCost, OptLevel,
-    PoolingAllocationConfig, RegallocAlgorithm, WasmFeatures,
+    Config, Enabled, Engine, ExternType, InstanceAllocationStrategy, InstancePre, OperatorCost,
+    OptLevel, PoolingAllocationConfig, RegallocAlgorithm, WasmFeatures,
 };
 
 /// Wasm stack of a running isolate: 24 times the JavaScript stack (256 KiB), so that deep recursion is a `RangeError`
@@ -71,6 +71,7 @@ pub struct Sandbox {
     pub(crate) engine: Engine,
     pub(crate) template: InstancePre<border::State>,
     pub(crate) entries: Entries,
+    fresh_bytes: u64,
     config: SandboxConfig,
 }
 
@@ -93,12 +94,22 @@ impl Sandbox {
         let template = border::linker(&engine)
             .and_then(|linker| linker.instantiate_pre(&module))
             .map_err(unusable)?;
+        let fresh_bytes = match module.get_export("memory") {
+            Some(ExternType::Memory(memory)) => memory.minimum() * memory.page_size(),
+            _ => 0,
+        };
         Ok(Self {
             engine,
             template,
             entries,
+            fresh_bytes,
             config,
         })
+    }
+
+    /// Linear memory that an isolate has from the start.
+    pub(crate) fn fresh_bytes(&self) -> u64 {
+        self.fresh_bytes
     }
 
     /// How large the pool is.

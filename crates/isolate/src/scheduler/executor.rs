@@ -63,7 +63,7 @@ impl Executor {
     }
 
     pub(super) fn is_memory_short(&self) -> bool {
-        self.pool_memory.is_short()
+        self.pool_memory.is_short(self.sandbox.fresh_bytes())
     }
 
     pub(super) fn stats(&self) -> Stats {
