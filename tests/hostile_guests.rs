@@ -16,7 +16,10 @@ use support::{
 
 /// Runs `run()` of a class with these methods while a neighbour is served; afterwards the same worker serves on.
 async fn beside_a_neighbour(methods: &str, limits: Limits) -> Answer {
-    let server = Server::start();
+    beside_a_neighbour_of(Server::start(), methods, limits).await
+}
+
+async fn beside_a_neighbour_of(server: Server, methods: &str, limits: Limits) -> Answer {
     let neighbour = Neighbour::of(server.address()).await;
     let coracle = client(server.address()).await;
     let code = module(&class(&format!("{methods} well() {{ return true; }}")));
@@ -103,11 +106,10 @@ async fn allocation_bombs_of_other_kinds_are_stopped() {
         "const all = []; for (;;) all.push(new ArrayBuffer(1 << 20))",
         "const all = new Map(); for (let i = 0; ; i++) all.set(i, {})",
     ] {
-        let stopped = beside_a_neighbour(
-            &format!("run() {{ {bomb}; return 'survived'; }}"),
-            Limits::default(),
-        )
-        .await;
+        // Time enough for memory to run out first, on a slow machine too.
+        let server = Server::start_with(&[("limit", "cpu_ms_max=20_000")]);
+        let methods = format!("run() {{ {bomb}; return 'survived'; }}");
+        let stopped = beside_a_neighbour_of(server, &methods, Limits::default()).await;
         assert!(
             matches!(verdict(&stopped), ("memory", "memory_bytes_max")),
             "{bomb}: {stopped:?}"

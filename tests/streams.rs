@@ -8,10 +8,12 @@
 
 mod support;
 
-use coracle_client::{Body, Error, Payload, Request, Target, Thrown, Value, args};
+use coracle_client::{
+    Body, ByteStream, Entrypoint, Error, Payload, Request, Target, Thrown, Value, args,
+};
 use futures::{StreamExt, future::BoxFuture, stream};
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 use support::{PATIENCE, Server, class, client, eventually, load, module, value, within};
@@ -24,6 +26,13 @@ fn one(stub: &coracle_client::Stub) -> Payload {
     let mut args = Payload::default();
     args.value = Value::Array(vec![args.external(stub)]);
     args
+}
+
+/// The stream that a method returns.
+async fn stream_of(worker: &Entrypoint, method: &str) -> ByteStream {
+    let answer = worker.call(method, args![]).await.unwrap();
+    let payload = answer.payload().unwrap();
+    payload.byte_stream(&payload.value).unwrap()
 }
 
 #[tokio::test]
@@ -49,24 +58,12 @@ async fn a_client_reads_what_a_worker_makes_while_it_is_read() {
             });
         }",
     );
-    let answer = worker
-        .call("chunks", args![])
-        .await
-        .unwrap()
-        .payload()
-        .unwrap();
-    let mut stream = answer.byte_stream(&answer.value).unwrap();
+    let mut stream = stream_of(&worker, "chunks").await;
     let all = within(PATIENCE, "the stream ends", stream.read_to_end(KIB)).await;
     assert_eq!(all.unwrap(), b"c1c2c3");
     assert_eq!(stream.read(8).await.unwrap(), None);
 
-    let answer = worker
-        .call("broken", args![])
-        .await
-        .unwrap()
-        .payload()
-        .unwrap();
-    let mut stream = answer.byte_stream(&answer.value).unwrap();
+    let mut stream = stream_of(&worker, "broken").await;
     assert_eq!(stream.read(2).await.unwrap(), Some(vec![0, 0]));
     assert_eq!(stream.read(2).await.unwrap(), Some(vec![0]));
     match stream.read(2).await {
@@ -135,13 +132,7 @@ async fn a_reader_that_stops_cancels_whoever_feeds_the_stream() {
         }
         state() { return globalThis.cancelled ?? 'not cancelled'; }",
     );
-    let answer = worker
-        .call("endless", args![])
-        .await
-        .unwrap()
-        .payload()
-        .unwrap();
-    let mut stream = answer.byte_stream(&answer.value).unwrap();
+    let mut stream = stream_of(&worker, "endless").await;
     assert_eq!(stream.read(10).await.unwrap().unwrap().len(), 10);
     stream.cancel("enough").await.unwrap();
     assert_eq!(
@@ -150,13 +141,7 @@ async fn a_reader_that_stops_cancels_whoever_feeds_the_stream() {
     );
 
     // Dropped without a word.
-    let answer = worker
-        .call("endless", args![])
-        .await
-        .unwrap()
-        .payload()
-        .unwrap();
-    drop(answer);
+    drop(stream_of(&worker, "endless").await);
     eventually("the stream is let go of", async || {
         match value(worker.call("state", args![]).await.unwrap()) {
             Value::String(text) if text == "Error: Nobody reads this stream any more." => Ok(()),
@@ -290,4 +275,61 @@ async fn what_a_stranger_sends_in_a_streams_place_is_an_error_of_the_stream() {
     let stub = coracle.byte_stream(broken.chain(stream::pending()));
     let read = worker.call("read", one(&stub)).await.unwrap();
     assert_eq!(value(read), Value::from("RangeError: broken pipe"));
+}
+
+/// Notes what is written to it.
+#[derive(Clone, Default)]
+struct Noted(Arc<Mutex<Vec<String>>>);
+
+impl Target for Noted {
+    fn call(
+        &self,
+        path: Vec<String>,
+        args: Payload,
+    ) -> BoxFuture<'static, Result<Payload, Thrown>> {
+        let argument = args.value.index(0);
+        let text = match (argument.and_then(Value::as_bytes), argument) {
+            (Some(bytes), _) => String::from_utf8_lossy(bytes).into_owned(),
+            (None, Some(value)) => value.as_str().unwrap_or_default().to_owned(),
+            (None, None) => String::new(),
+        };
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("{}({text})", path.join(".")));
+        Box::pin(std::future::ready(Ok(Value::Undefined.into())))
+    }
+}
+
+#[tokio::test]
+async fn a_worker_writes_to_a_stream_of_the_clients_in_order_and_closes_or_aborts_it() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let worker = load(
+        &coracle,
+        "async write(sink) {
+            const writer = sink.getWriter();
+            for (const word of ['one', 'two']) await writer.write(new TextEncoder().encode(word));
+            await writer.close();
+            return 'closed';
+        }
+        async abort(sink) {
+            await sink.abort('no more');
+            return 'aborted';
+        }",
+    );
+    for (method, answer, expected) in [
+        (
+            "write",
+            "closed",
+            &["write(one)", "write(two)", "close()"][..],
+        ),
+        ("abort", "aborted", &["abort(no more)"]),
+    ] {
+        let noted = Noted::default();
+        let sink = coracle.serve_sink(noted.clone());
+        let outcome = within(PATIENCE, method, worker.call(method, one(&sink))).await;
+        assert_eq!(value(outcome.unwrap()), Value::from(answer));
+        assert_eq!(*noted.0.lock().unwrap(), expected);
+    }
 }

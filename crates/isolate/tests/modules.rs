@@ -552,7 +552,7 @@ fn what_is_not_there_has_one_error_whatever_it_is_called() {
         "node:fs",
         "fs",
         "data:text/javascript,export default 1",
-        "cloudflare:sockets",
+        "cloudflare:email",
         "coracle:prelude",
         "std",
         "os",
