@@ -21,7 +21,7 @@ use support::{
     wire::{self, Outcome, Wire},
     within,
 };
-use tokio::task::LocalSet;
+use tokio::{sync::Notify, task::LocalSet};
 
 const COUNTER: &str = "let n = 0; export default { next(_) { return ++n } }";
 
@@ -278,6 +278,62 @@ async fn when_a_client_goes_away_whose_source_was_asked_the_next_is_asked() {
     server.is_empty().await;
 }
 
+/// A source that says that it was asked, and whose client goes away when it is told to.
+struct Goes {
+    asked: Arc<Notify>,
+    go: Arc<Notify>,
+}
+
+impl code_source::Server for Goes {
+    async fn code(
+        self: Rc<Self>,
+        _params: code_source::CodeParams,
+        _results: code_source::CodeResults,
+    ) -> Result<(), capnp::Error> {
+        self.asked.notify_one();
+        self.go.notified().await;
+        Err(capnp::Error::disconnected("gone".into()))
+    }
+}
+
+/// A function of it takes what the raw client sends, which is nothing.
+const PLAIN: &str = "import { WorkerEntrypoint } from 'cloudflare:workers';
+    export default class extends WorkerEntrypoint { next() { return 1 } }";
+
+#[tokio::test]
+async fn a_source_that_is_gone_is_the_error_of_its_own_request_alone() {
+    let server = Server::start();
+    LocalSet::new()
+        .run_until(async {
+            let (one, other) = (
+                Wire::connect(server.address()).await,
+                Wire::connect(server.address()).await,
+            );
+            let ((loader, _session), (other_loader, _other_session)) =
+                (one.login(None), other.login(None));
+            let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+            let goes = Goes {
+                asked: Arc::clone(&asked),
+                go: Arc::clone(&go),
+            };
+            let first = wire::entrypoint(&got_from(&loader, goes));
+            let first = tokio::task::spawn_local(wire::outcome(wire::call(&first, "next")));
+            within(PATIENCE, "the first is asked", asked.notified()).await;
+            let second = wire::entrypoint(&got(&other_loader, PLAIN));
+            let second = tokio::task::spawn_local(wire::outcome(wire::call(&second, "next")));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(!second.is_finished(), "it waits for the first's source");
+            go.notify_one();
+            let first = within(PATIENCE, "the first", first).await.unwrap();
+            let first = first.unwrap_err();
+            assert!(first.extra.contains("could not be asked"), "{first}");
+            let second = within(PATIENCE, "the second", second).await.unwrap();
+            assert_eq!(second.unwrap(), Outcome::Json("1".into()));
+        })
+        .await;
+    server.is_empty().await;
+}
+
 struct Answers(&'static str);
 
 impl code_source::Server for Answers {
@@ -296,11 +352,16 @@ impl code_source::Server for Answers {
 }
 
 fn got(loader: &loader::Client, source: &'static str) -> coracle_schema::worker::Client {
+    got_from(loader, Answers(source))
+}
+
+fn got_from(
+    loader: &loader::Client,
+    source: impl code_source::Server + 'static,
+) -> coracle_schema::worker::Client {
     let mut request = loader.get_request();
     request.get().set_id("shared");
-    request
-        .get()
-        .set_source(capnp_rpc::new_client(Answers(source)));
+    request.get().set_source(capnp_rpc::new_client(source));
     request.send().pipeline.get_worker()
 }
 

@@ -134,6 +134,41 @@ async fn what_is_pipelined_into_an_exception_ends_with_that_exception() {
         .await;
 }
 
+#[tokio::test]
+async fn what_is_pipelined_into_a_refusal_is_told_why_though_the_refused_call_was_let_go() {
+    let server = Server::start();
+    LocalSet::new()
+        .run_until(async {
+            let told = async |target: &_, connection: &Wire| {
+                let call = wire::outcome(wire::call(target, "greet"));
+                let error = within(PATIENCE, "an answer", call).await.unwrap_err();
+                assert!(!connection.is_closed());
+                error.extra
+            };
+            let stranger = Wire::connect(server.address()).await;
+            let loader = stranger.login(Some("nobody's")).0;
+            let entrypoint = wire::entrypoint(&wire::load(&loader, GREETER));
+            let error = told(&entrypoint, &stranger).await;
+            assert!(error.contains("token"), "{error}");
+
+            let wire = Wire::connect(server.address()).await;
+            let loader = wire.loader();
+            let mut request = loader.load_request();
+            request.get().init_code().set_main_module("nowhere.js");
+            let entrypoint = wire::entrypoint(&request.send().pipeline.get_worker());
+            let error = told(&entrypoint, &wire).await;
+            assert!(error.contains("the worker can't be loaded"), "{error}");
+
+            let mut request = wire::load(&loader, GREETER).get_entrypoint_request();
+            request.get().set_name("n".repeat(100_000));
+            let entrypoint = request.send().pipeline.get_entrypoint();
+            let error = told(&entrypoint, &wire).await;
+            assert!(error.contains("100000"), "{error}");
+        })
+        .await;
+    server.is_empty().await;
+}
+
 async fn has_finished_calls(admin: SocketAddr, count: u64) {
     eventually("the server finishes what it was asked for", async || {
         let (_, metrics) = support::get(admin, "/metrics").await;

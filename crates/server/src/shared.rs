@@ -61,6 +61,9 @@ pub(crate) enum GetError {
     /// The source did not answer with a worker's code.
     #[error("{0}")]
     Source(String),
+    /// The source's client has gone. It concerns only who named that source: the others who wait have their own.
+    #[error("{0}")]
+    SourceGone(String),
 }
 
 /// A table of workers.
@@ -165,6 +168,9 @@ struct Flight {
 
 impl Flight {
     fn land(mut self, outcome: Result<Worker, GetError>) -> Result<Worker, GetError> {
+        if let Err(GetError::SourceGone(_)) = outcome {
+            return outcome;
+        }
         self.landed = true;
         let mut evicted = None;
         {

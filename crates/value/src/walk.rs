@@ -419,7 +419,11 @@ impl<'a, S: Sink<'a>> Walker<'a, '_, S> {
         };
         self.check_depth(at)?;
         self.summary.depth = self.summary.depth.max(self.frames.len() + 1);
-        let (Some(source), Some(flags)) = (self.next_text()?, self.next_text()?) else {
+        // One after the other: after what is no text the reader stands in the midst of it.
+        let Some(source) = self.next_text()? else {
+            return Err(invalid);
+        };
+        let Some(flags) = self.next_text()? else {
             return Err(invalid);
         };
         if length.is_none() && !self.reader.take_break() {

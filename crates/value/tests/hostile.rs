@@ -240,6 +240,20 @@ fn an_input_that_is_too_long_is_refused_before_it_is_read() {
 }
 
 #[test]
+fn a_regexp_whose_source_is_no_text_is_refused_as_such() {
+    // The bytes are read as the head of a long text by a reader that goes on within them.
+    let bytes = b"\xd9\x52\x4a\x82\x41\x70\x61a";
+    assert_eq!(
+        validate(bytes, &BOUNDS),
+        Err(DecodeError::TagContentInvalid {
+            tag: 21066,
+            expected: "an array of two strings",
+            at: 3,
+        })
+    );
+}
+
+#[test]
 fn json_that_references_make_long_is_refused() {
     // Each object holds the one before it ten times: a kilobyte stands for 10^20 brackets.
     let mut elements = vec![Value::Shared(Box::new(Value::Array(vec![])))];

@@ -1,6 +1,6 @@
 //! `Gate` and `Session`: getting in, and the lifetime of a login.
 
-use super::{Connected, guarded, loader::LoaderServer};
+use super::{Connected, guarded, loader::LoaderServer, pipelined::pipelined};
 use crate::{
     auth::{self, Credentials, Peer, Tokens},
     router::Owner,
@@ -59,56 +59,61 @@ impl gate::Server for GateServer {
     async fn login(
         self: Rc<Self>,
         params: gate::LoginParams,
-        mut results: gate::LoginResults,
+        results: gate::LoginResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.connected.service.metrics(), async move {
-            let service = &this.connected.service;
-            let credentials = match params.get()?.get_credentials()?.which()? {
-                credentials::None(()) => Credentials::None,
-                credentials::BearerToken(token) => {
-                    Credentials::BearerToken(super::convert::text(token?)?)
+        pipelined(
+            self.connected.service.metrics(),
+            results,
+            async move |results| {
+                let service = &this.connected.service;
+                let credentials = match params.get()?.get_credentials()?.which()? {
+                    credentials::None(()) => Credentials::None,
+                    credentials::BearerToken(token) => {
+                        Credentials::BearerToken(super::convert::text(token?)?)
+                    }
+                };
+                drop(params);
+                let _turn = this.standing.turn.lock().await;
+                // What a session may hold is bounded; how many a connection has must be too.
+                if this.standing.has_session() {
+                    return Err(Error::failed(
+                        "this connection has a session; close it, or connect once more for another"
+                            .into(),
+                    ));
                 }
-            };
-            drop(params);
-            let _turn = this.standing.turn.lock().await;
-            // What a session may hold is bounded; how many a connection has must be too.
-            if this.standing.has_session() {
-                return Err(Error::failed(
-                    "this connection has a session; close it, or connect once more for another"
-                        .into(),
-                ));
-            }
-            let outcome = auth::login(&this.tokens, this.peer, &credentials);
-            service.metrics().login(outcome.is_ok());
-            let tenant = match outcome {
-                Ok(tenant) => tenant,
-                Err(refusal) => {
-                    tokio::time::sleep(FAILURE_DELAY).await;
-                    this.standing.failures.set(this.standing.failures.get() + 1);
-                    this.standing.changed.notify_one();
-                    return Err(Error::failed(refusal.to_string()));
-                }
-            };
-            let (held_loader, held_session) = (this.connected.hold(0)?, this.connected.hold(0)?);
-            let session = Session::open(service, tenant);
-            *this.standing.session.borrow_mut() = Some(session.owner());
-            *this.connected.owner.borrow_mut() = Some(session.owner());
-            this.standing.changed.notify_one();
-            this.connected.holdings.introduce();
-            let mut builder = results.get();
-            let loader = LoaderServer::new(&this.connected, &session, held_loader);
-            let loader = this.connected.loaders.borrow_mut().new_client(loader);
-            builder.set_loader(loader);
-            let handle: session::Client = capnp_rpc::new_client(SessionServer {
-                connected: Rc::clone(&this.connected),
-                session,
-                used: Cell::new(false),
-                _held: held_session,
-            });
-            builder.set_session(handle);
-            Ok(())
-        })
+                let outcome = auth::login(&this.tokens, this.peer, &credentials);
+                service.metrics().login(outcome.is_ok());
+                let tenant = match outcome {
+                    Ok(tenant) => tenant,
+                    Err(refusal) => {
+                        tokio::time::sleep(FAILURE_DELAY).await;
+                        this.standing.failures.set(this.standing.failures.get() + 1);
+                        this.standing.changed.notify_one();
+                        return Err(Error::failed(refusal.to_string()));
+                    }
+                };
+                let (held_loader, held_session) =
+                    (this.connected.hold(0)?, this.connected.hold(0)?);
+                let session = Session::open(service, tenant);
+                *this.standing.session.borrow_mut() = Some(session.owner());
+                *this.connected.owner.borrow_mut() = Some(session.owner());
+                this.standing.changed.notify_one();
+                this.connected.holdings.introduce();
+                let mut builder = results.get();
+                let loader = LoaderServer::new(&this.connected, &session, held_loader);
+                let loader = this.connected.loaders.borrow_mut().new_client(loader);
+                builder.set_loader(loader);
+                let handle: session::Client = capnp_rpc::new_client(SessionServer {
+                    connected: Rc::clone(&this.connected),
+                    session,
+                    used: Cell::new(false),
+                    _held: held_session,
+                });
+                builder.set_session(handle);
+                Ok(())
+            },
+        )
         .await
     }
 }

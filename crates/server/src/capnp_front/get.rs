@@ -6,7 +6,7 @@ use crate::{
     session::{Grants, LoadError, Session, Worker},
     shared::{GetError, Key, Shared, digest},
 };
-use capnp::Error;
+use capnp::{Error, ErrorKind};
 use coracle_loader::{Encoded, Form, LimitsRequest, Outbound, WorkerCode};
 use coracle_schema::{code_source, loader};
 use std::{rc::Rc, sync::Arc, time::Duration};
@@ -65,7 +65,7 @@ pub(super) async fn get(
     let got = table.get(key.clone(), is_of_use, provide).await;
     got.map_err(|error| match error {
         GetError::Load(error) => told(&error),
-        GetError::Source(message) => Error::failed(message),
+        GetError::Source(message) | GetError::SourceGone(message) => Error::failed(message),
     })
 }
 
@@ -117,11 +117,18 @@ async fn provide(
     given: Given,
     source: code_source::Client,
 ) -> Result<Worker, GetError> {
-    let failed = |what: String| GetError::Source(format!("the source of the code {what}"));
+    let message = |what: String| format!("the source of the code {what}");
+    let failed = |what: String| GetError::Source(message(what));
     let asked = tokio::time::timeout(SOURCE_TIME_MAX, source.code_request().send().promise).await;
     let response = match asked {
         Ok(Ok(response)) => response,
-        Ok(Err(error)) => return Err(failed(format!("could not be asked: {}", error.extra))),
+        Ok(Err(error)) => {
+            let message = message(format!("could not be asked: {}", error.extra));
+            return Err(match error.kind {
+                ErrorKind::Disconnected => GetError::SourceGone(message),
+                _ => GetError::Source(message),
+            });
+        }
         Err(_) => {
             let seconds = SOURCE_TIME_MAX.as_secs();
             return Err(failed(format!("did not answer within {seconds} s")));

@@ -1,6 +1,8 @@
 //! `Loader` and `Worker`.
 
-use super::{Connected, convert, get, guarded, refused, result_target, target::TargetServer};
+use super::{
+    Connected, convert, get, pipelined::pipelined, refused, result_target, target::TargetServer,
+};
 use crate::{
     router::Address,
     session::{Grants, LoadError, Session, Worker},
@@ -80,36 +82,45 @@ impl loader::Server for LoaderServer {
     async fn load(
         self: Rc<Self>,
         params: loader::LoadParams,
-        mut results: loader::LoadResults,
+        results: loader::LoadResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.connected.service.metrics(), async move {
-            let (code, grants) = convert::worker_code(&this.connected, params.get()?.get_code()?)?;
-            drop(params);
-            let code_bytes = code_bytes(&code);
-            let held = this.connected.hold(code_bytes)?;
-            let worker = this
-                .load_code(code, grants, code_bytes)
-                .await
-                .map_err(|error| get::told(&error))?;
-            results.get().set_worker(this.offer(worker, held));
-            Ok(())
-        })
+        pipelined(
+            self.connected.service.metrics(),
+            results,
+            async move |results| {
+                let (code, grants) =
+                    convert::worker_code(&this.connected, params.get()?.get_code()?)?;
+                drop(params);
+                let code_bytes = code_bytes(&code);
+                let held = this.connected.hold(code_bytes)?;
+                let worker = this
+                    .load_code(code, grants, code_bytes)
+                    .await
+                    .map_err(|error| get::told(&error))?;
+                results.get().set_worker(this.offer(worker, held));
+                Ok(())
+            },
+        )
         .await
     }
 
     async fn get(
         self: Rc<Self>,
         params: loader::GetParams,
-        mut results: loader::GetResults,
+        results: loader::GetResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.connected.service.metrics(), async move {
-            let held = this.connected.hold(0)?;
-            let worker = get::get(&this, params).await?;
-            results.get().set_worker(this.offer(worker, held));
-            Ok(())
-        })
+        pipelined(
+            self.connected.service.metrics(),
+            results,
+            async move |results| {
+                let held = this.connected.hold(0)?;
+                let worker = get::get(&this, params).await?;
+                results.get().set_worker(this.offer(worker, held));
+                Ok(())
+            },
+        )
         .await
     }
 }
@@ -145,37 +156,45 @@ impl worker::Server for WorkerServer {
     async fn get_entrypoint(
         self: Rc<Self>,
         params: worker::GetEntrypointParams,
-        mut results: worker::GetEntrypointResults,
+        results: worker::GetEntrypointResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.connected.service.metrics(), async move {
-            this.check_open()?;
-            let params = params.get()?;
-            let name = convert::entrypoint_name(params.get_name()?)?;
-            let props = convert::payload(&this.connected, params.get_props()?)?;
-            let limits = convert::limits(params.get_limits()?);
-            let data_bytes = (name.len() + props.bytes.len()) as u64;
-            let entrypoint = this.worker.entrypoint(&name, props, &limits);
-            let address = Address::Entrypoint(entrypoint);
-            let client = TargetServer::client(&this.connected, address, data_bytes)?;
-            results.get().set_entrypoint(client);
-            Ok(())
-        })
+        pipelined(
+            self.connected.service.metrics(),
+            results,
+            async move |results| {
+                this.check_open()?;
+                let params = params.get()?;
+                let name = convert::entrypoint_name(params.get_name()?)?;
+                let props = convert::payload(&this.connected, params.get_props()?)?;
+                let limits = convert::limits(params.get_limits()?);
+                let data_bytes = (name.len() + props.bytes.len()) as u64;
+                let entrypoint = this.worker.entrypoint(&name, props, &limits);
+                let address = Address::Entrypoint(entrypoint);
+                let client = TargetServer::client(&this.connected, address, data_bytes)?;
+                results.get().set_entrypoint(client);
+                Ok(())
+            },
+        )
         .await
     }
 
     async fn ready(
         self: Rc<Self>,
         _params: worker::ReadyParams,
-        mut results: worker::ReadyResults,
+        results: worker::ReadyResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.connected.service.metrics(), async move {
-            this.check_open()?;
-            this.connected.check()?;
-            let answered = this.worker.ready().await.map_err(refused)?;
-            result_target::answer_report(&this.connected, answered, results.get())
-        })
+        pipelined(
+            self.connected.service.metrics(),
+            results,
+            async move |results| {
+                this.check_open()?;
+                this.connected.check()?;
+                let answered = this.worker.ready().await.map_err(refused)?;
+                result_target::answer_report(&this.connected, answered, results.get())
+            },
+        )
         .await
     }
 }

@@ -1,12 +1,14 @@
 //! The Cap'n Proto front end: the schema's interfaces on top of sessions.
 //!
 //! Everything here lives on one RPC thread. A panic never leaves a method, because it would take the whole connection
-//! and leak what it holds; each method goes through [`guarded`].
+//! and leak what it holds; each method goes through [`guarded`], most by way of
+//! [`pipelined`](pipelined::pipelined).
 
 mod convert;
 mod gate;
 mod get;
 mod loader;
+mod pipelined;
 mod remotes;
 mod result_target;
 mod target;

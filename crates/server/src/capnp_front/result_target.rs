@@ -6,7 +6,7 @@
 //! A result is as large as a worker likes to make it, and is read on a thread that serves many. So what is read is cut
 //! out of the bytes; a tree, which takes tens of times their memory that nobody counts, is built of little only.
 
-use super::{Connected, convert, guarded, refused};
+use super::{Connected, convert, pipelined::pipelined, refused};
 use crate::{
     outcome::Answered,
     router::{Address, Payload},
@@ -256,64 +256,72 @@ impl target::Server for ResultServer {
     async fn call(
         self: Rc<Self>,
         params: target::CallParams,
-        mut results: target::CallResults,
+        results: target::CallResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.connected.service.metrics(), async move {
-            let (path, args, form) = {
-                let params = params.get()?;
-                (
-                    convert::path(params.get_path()?)?,
-                    convert::payload(&this.connected, params.get_args()?)?,
-                    convert::form(params.get_result_form()?),
-                )
-            };
-            drop(params);
-            let Some((object, used)) = this.object_at(&path) else {
-                return answer(&this.connected, this.call_at(&path), &[], results.get());
-            };
-            let _held = this.connected.hold(args.bytes.len() as u64)?;
-            let answered = object
-                .call(CallAccess::Call, path[used..].to_vec(), args, form)
-                .await
-                .map_err(refused)?;
-            answer_report(&this.connected, answered, results.get())
-        })
+        pipelined(
+            self.connected.service.metrics(),
+            results,
+            async move |results| {
+                let (path, args, form) = {
+                    let params = params.get()?;
+                    (
+                        convert::path(params.get_path()?)?,
+                        convert::payload(&this.connected, params.get_args()?)?,
+                        convert::form(params.get_result_form()?),
+                    )
+                };
+                drop(params);
+                let Some((object, used)) = this.object_at(&path) else {
+                    return answer(&this.connected, this.call_at(&path), &[], results.get());
+                };
+                let _held = this.connected.hold(args.bytes.len() as u64)?;
+                let answered = object
+                    .call(CallAccess::Call, path[used..].to_vec(), args, form)
+                    .await
+                    .map_err(refused)?;
+                answer_report(&this.connected, answered, results.get())
+            },
+        )
         .await
     }
 
     async fn get(
         self: Rc<Self>,
         params: target::GetParams,
-        mut results: target::GetResults,
+        results: target::GetResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.connected.service.metrics(), async move {
-            let (path, form) = {
-                let params = params.get()?;
-                (
-                    convert::path(params.get_path()?)?,
-                    params.get_result_form()?,
-                )
-            };
-            drop(params);
-            if let Some((object, used)) = this.object_at(&path)
-                && used < path.len()
-            {
-                let answered = object
-                    .call(
-                        CallAccess::Get,
-                        path[used..].to_vec(),
-                        Payload::UNDEFINED,
-                        convert::form(form),
+        pipelined(
+            self.connected.service.metrics(),
+            results,
+            async move |results| {
+                let (path, form) = {
+                    let params = params.get()?;
+                    (
+                        convert::path(params.get_path()?)?,
+                        params.get_result_form()?,
                     )
-                    .await
-                    .map_err(refused)?;
-                return answer_report(&this.connected, answered, results.get());
-            }
-            let (outcome, externals) = this.read_at(&path, form);
-            answer(&this.connected, outcome, externals, results.get())
-        })
+                };
+                drop(params);
+                if let Some((object, used)) = this.object_at(&path)
+                    && used < path.len()
+                {
+                    let answered = object
+                        .call(
+                            CallAccess::Get,
+                            path[used..].to_vec(),
+                            Payload::UNDEFINED,
+                            convert::form(form),
+                        )
+                        .await
+                        .map_err(refused)?;
+                    return answer_report(&this.connected, answered, results.get());
+                }
+                let (outcome, externals) = this.read_at(&path, form);
+                answer(&this.connected, outcome, externals, results.get())
+            },
+        )
         .await
     }
 }

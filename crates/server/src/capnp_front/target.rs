@@ -1,6 +1,6 @@
 //! `Target` on anything that has an address.
 
-use super::{Connected, convert, guarded, refused, result_target};
+use super::{Connected, convert, pipelined::pipelined, refused, result_target};
 use crate::{
     outcome::Answered,
     router::{Address, Owner, Payload},
@@ -73,48 +73,56 @@ impl target::Server for TargetServer {
     async fn call(
         self: Rc<Self>,
         params: target::CallParams,
-        mut results: target::CallResults,
+        results: target::CallResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.connected.service.metrics(), async move {
-            let (path, args, form) = {
-                let params = params.get()?;
-                (
-                    convert::path(params.get_path()?)?,
-                    convert::payload(&this.connected, params.get_args()?)?,
-                    convert::form(params.get_result_form()?),
-                )
-            };
-            // The message is not kept while the call runs, but its arguments are.
-            drop(params);
-            let held_bytes = args.bytes.len() as u64 + convert::path_bytes(&path);
-            let _held = this.connected.hold(held_bytes)?;
-            let answered = this.answer(CallAccess::Call, path, args, form).await?;
-            result_target::answer_report(&this.connected, answered, results.get())
-        })
+        pipelined(
+            self.connected.service.metrics(),
+            results,
+            async move |results| {
+                let (path, args, form) = {
+                    let params = params.get()?;
+                    (
+                        convert::path(params.get_path()?)?,
+                        convert::payload(&this.connected, params.get_args()?)?,
+                        convert::form(params.get_result_form()?),
+                    )
+                };
+                // The message is not kept while the call runs, but its arguments are.
+                drop(params);
+                let held_bytes = args.bytes.len() as u64 + convert::path_bytes(&path);
+                let _held = this.connected.hold(held_bytes)?;
+                let answered = this.answer(CallAccess::Call, path, args, form).await?;
+                result_target::answer_report(&this.connected, answered, results.get())
+            },
+        )
         .await
     }
 
     async fn get(
         self: Rc<Self>,
         params: target::GetParams,
-        mut results: target::GetResults,
+        results: target::GetResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        guarded(self.connected.service.metrics(), async move {
-            let (path, form) = {
-                let params = params.get()?;
-                (
-                    convert::path(params.get_path()?)?,
-                    convert::form(params.get_result_form()?),
-                )
-            };
-            drop(params);
-            let _held = this.connected.hold(convert::path_bytes(&path))?;
-            let nothing = Payload::UNDEFINED;
-            let answered = this.answer(CallAccess::Get, path, nothing, form).await?;
-            result_target::answer_report(&this.connected, answered, results.get())
-        })
+        pipelined(
+            self.connected.service.metrics(),
+            results,
+            async move |results| {
+                let (path, form) = {
+                    let params = params.get()?;
+                    (
+                        convert::path(params.get_path()?)?,
+                        convert::form(params.get_result_form()?),
+                    )
+                };
+                drop(params);
+                let _held = this.connected.hold(convert::path_bytes(&path))?;
+                let nothing = Payload::UNDEFINED;
+                let answered = this.answer(CallAccess::Get, path, nothing, form).await?;
+                result_target::answer_report(&this.connected, answered, results.get())
+            },
+        )
         .await
     }
 }
