@@ -36,6 +36,7 @@ lint: setup-build ## Formatting, clippy, and the rules that no compiler checks.
 
 unit: setup-test ## All Rust tests, the end-to-end ones among them, and the prelude's.
 	tools/promtool >/dev/null
+	tools/workerd >/dev/null
 	$(CARGO) test --release --workspace --locked
 	node --test crates/guest/js/test/
 

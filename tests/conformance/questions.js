@@ -145,7 +145,7 @@ P.code_too_big = () => call({ ...mk(DOUBLE), modules: { "main.js": DOUBLE, "b.tx
 // --- outbound
 P.out_null_fetch = () => call(`export default { async run() { return (await fetch("http://x/")).status } }`);
 P.out_null_connect = () => call(`import {connect} from "cloudflare:sockets"; export default { async run() { const s = connect("example.com:80"); await s.opened; return 1 } }`);
-P.out_undefined_inherit = () => { const c = mk(`export default { async run() { return (await fetch("http://127.0.0.1:8790/")).status } }`); delete c.globalOutbound; return call(c); };
+P.out_undefined_inherit = () => { const c = mk(`export default { async run() { return (await fetch("http://internet.test/")).status } }`); delete c.globalOutbound; return call(c); };
 P.out_fetcher = (env, ctx) => call(`export default { async run() { return await (await fetch("http://x/y", { method: "POST", headers: { x: "hdr" } })).text() } }`, { globalOutbound: ctx.exports.outbound });
 P.out_fetcher_called = (env, ctx) => call(`export default { async run() { return await (await fetch("http://x/y")).text() } }`, { globalOutbound: ctx.exports.Echo({ props: { a: 1 } }) });
 P.out_string = () => call(DOUBLE, { globalOutbound: "no" });

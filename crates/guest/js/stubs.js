@@ -7,7 +7,7 @@
 //
 // A stub is a proxy of a function, so that it can be called. What it is of is in `handles`, which workers can't reach: a
 // handle is { hook, path, life, isRoot, answer }. A hook is what is at the other end, and how many stubs share it:
-//   IMPORT   { id, isEntrypoint }   something outside
+//   IMPORT   { id, made, isEntrypoint }  something outside, and what lets go of it when nobody refers to it any more
 //   LOCAL    { target }             an object of this isolate, behind a stub all the same
 //   LOOPBACK { entrypoint, props }  an entrypoint of this worker
 //   PENDING  { answer }             what a call will answer
@@ -363,7 +363,8 @@ function fulfilWithCopy({ answer, stubs }, value) {
     answer.reject(error);
     return;
   }
-  releaseReturned(value);
+  disposeAll(copied[2]);
+  if (hasDisposer(value)) copied[1][copied[1].length] = newStub(localHook(value));
   fulfil(answer, copied[0], copied[1]);
 }
 
@@ -398,15 +399,17 @@ function dupOf(handle) {
 
 function dispose(handle) {
   if (handle.life.disposed) return;
+  const { hook } = handle;
   handle.life.disposed = true;
-  letHookGo(handle.hook);
+  // Whoever keeps a stub that is disposed of keeps nothing alive with it.
+  handle.hook = { __proto__: null, kind: hook.kind, isEntrypoint: hook.isEntrypoint };
+  letHookGo(hook);
 }
 
 function letHookGo(hook) {
   if (--hook.references > 0) return;
   if (hook.kind === IMPORT) {
-    if (hook.made === undefined) host.releaseImport(hook.id);
-    else releaseMade(hook.made.token);
+    releaseMade(hook.made.token);
   } else if (hook.kind === LOCAL) {
     letTargetGo(hook.target);
   } else if (hook.kind === AWAITED) {
@@ -491,7 +494,7 @@ function stubOf(whose, id, kind) {
 }
 
 function importHook(id, kind) {
-  return { __proto__: null, kind: IMPORT, id, isEntrypoint: kind === KIND_ENTRYPOINT, references: 1 };
+  return { __proto__: null, kind: IMPORT, id, made: newMade(id), isEntrypoint: kind === KIND_ENTRYPOINT, references: 1 };
 }
 
 function localHook(target) {
@@ -530,10 +533,14 @@ function shared(hook) {
   return hook;
 }
 
-// Whoever gets a stub as a result has one of their own; this side's is done with.
-function releaseReturned(value) {
-  const handle = handleOf(value);
-  if (handle !== undefined && handle.isRoot) dispose(handle);
+// Whether a result that is copied wants to know when its copy has been disposed of.
+function hasDisposer(value) {
+  if (typeof value !== "object" || value === null || isStub(value) || isTarget(value)) return false;
+  try {
+    return typeof value[SymbolDispose] === "function";
+  } catch {
+    return false;
+  }
 }
 
 // --- this worker's own entrypoints ---

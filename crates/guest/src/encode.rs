@@ -77,6 +77,8 @@ pub(crate) struct EncodedValue<'js> {
     pub(crate) externals: Vec<External>,
     /// What it refers to by index, if that was copied.
     pub(crate) copies: Vec<Value<'js>>,
+    /// The objects that are referred to.
+    pub(crate) referred: Vec<Value<'js>>,
 }
 
 /// The exception that says why a value did not become bytes.
@@ -116,6 +118,7 @@ pub(crate) fn cbor<'js>(
         frames: Vec::new(),
         externals: Vec::new(),
         copies: Vec::new(),
+        referred: Vec::new(),
         manner,
     };
     let outcome = encoding.run(value);
@@ -128,6 +131,7 @@ pub(crate) fn cbor<'js>(
         bytes: encoding.output.finished(),
         externals: encoding.externals,
         copies: encoding.copies,
+        referred: encoding.referred,
     })
 }
 
@@ -142,6 +146,7 @@ struct Encoding<'c, 'js> {
     frames: Vec<Frame<'js>>,
     externals: Vec<External>,
     copies: Vec<Value<'js>>,
+    referred: Vec<Value<'js>>,
     manner: Manner,
 }
 
@@ -194,7 +199,7 @@ impl<'js> Encoding<'_, 'js> {
 
     /// Writes an object that is passed by reference. False: this one is not.
     fn reference(&mut self, value: &Value<'js>) -> Outcome<bool> {
-        let index = self.externals.len() + self.copies.len();
+        let index = self.referred.len();
         if index >= EXTERNALS_MAX {
             return Err(self.refuse("A function or stub", "there are too many in one value"));
         }
@@ -209,6 +214,7 @@ impl<'js> Encoding<'_, 'js> {
                 None => return Ok(false),
             },
         }
+        self.referred.push(value.clone());
         self.output.external(index)?;
         Ok(true)
     }

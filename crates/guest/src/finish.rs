@@ -3,11 +3,12 @@
 use crate::{
     decode,
     encode::{self, EncodeError, EncodedValue, Instances, Manner, References},
+    externals,
     engine::js::{Array, Ctx, Exception, Result, Value},
     host, json, raw, state, thrown,
 };
 use coracle_abi::{
-    Access, Call, Encoded, Form, LOG_ARGUMENTS, LOG_ARGUMENTS_MAX, finish, operation,
+    Access, Call, Encoded, External, Form, Kind, LOG_ARGUMENTS, LOG_ARGUMENTS_MAX, finish, operation,
 };
 use coracle_value::DEPTH_CEILING;
 
@@ -32,7 +33,9 @@ impl Reply {
     }
 }
 
-/// `host.finish(invocation, isJson, bytesMax, depthMax, value)`: encodes the result and reports it, or why it can't be.
+/// `host.finish(invocation, isJson, bytesMax, depthMax, value, disposer)`: encodes the result and reports it, or why it
+/// can't be. `disposer` is the export, or 0, that whoever gets the result lets go of when it is disposed of. Stubs in the
+/// result are whoever's gets it: here they are disposed of.
 pub(crate) fn finish_with_value<'js>(
     ctx: Ctx<'js>,
     invocation: f64,
@@ -40,10 +43,13 @@ pub(crate) fn finish_with_value<'js>(
     bytes_max: f64,
     depth_max: f64,
     value: Value<'js>,
+    disposer: f64,
 ) {
     state::rejections().borrow_mut().mark();
     let invocation = invocation as u64;
     let (bytes_max, depth_max) = (bytes_max as usize, depth_max as usize);
+    let mut disposer = disposer as u64;
+    let mut referred = Vec::new();
     let outcome = if value.is_undefined() {
         Ok((finish::UNDEFINED, Vec::new()))
     } else if is_json != 0.0 {
@@ -59,7 +65,10 @@ pub(crate) fn finish_with_value<'js>(
             instances: Instances::Refused,
             references: References::GivenOut,
         };
-        encode::cbor(&ctx, &value, manner).map(result_message)
+        encode::cbor(&ctx, &value, manner).map(|mut encoded| {
+            referred = std::mem::take(&mut encoded.referred);
+            result_message(encoded, std::mem::take(&mut disposer))
+        })
     };
     match outcome {
         Ok((kind, bytes)) => host::finish(invocation, kind, bytes),
@@ -72,12 +81,22 @@ pub(crate) fn finish_with_value<'js>(
             thrown::finish_with_engine_error(&ctx, invocation, error, false)
         }
     }
+    // After the host has heard of the result, which refers to them.
+    externals::dispose(&ctx, &referred);
+    if disposer != 0 {
+        externals::release_export(&ctx, disposer);
+    }
 }
 
-fn result_message(value: EncodedValue<'_>) -> (u32, Vec<u8>) {
+fn result_message(value: EncodedValue<'_>, disposer: u64) -> (u32, Vec<u8>) {
     let EncodedValue {
-        bytes, externals, ..
+        bytes,
+        mut externals,
+        ..
     } = value;
+    if disposer != 0 {
+        externals.push(External::Export(disposer, Kind::Target));
+    }
     if externals.is_empty() {
         return (finish::CBOR, bytes);
     }
@@ -91,7 +110,7 @@ fn result_message(value: EncodedValue<'_>) -> (u32, Vec<u8>) {
     (finish::WITH_EXTERNALS, message)
 }
 
-/// `host.copyReferences(value)`: a copy as if it had gone out and come back, and the stubs in it.
+/// `host.copyReferences(value)`: a copy as if it had gone out and come back, the stubs in it, and what they are copies of.
 pub(crate) fn copy_references<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
     let manner = Manner {
         root: "value",
@@ -105,7 +124,8 @@ pub(crate) fn copy_references<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<V
     let copy = decode::cbor(&ctx, &encoded.bytes, RPC_DEPTH_MAX, &encoded.copies)
         .map_err(|error| decode::thrown(&ctx, error))?;
     let stubs = raw::array(&ctx, &encoded.copies)?;
-    raw::array(&ctx, &[copy, stubs])
+    let referred = raw::array(&ctx, &encoded.referred)?;
+    raw::array(&ctx, &[copy, stubs, referred])
 }
 
 /// `host.startCall(import, path, isGet, args, isStream)`: starts a call of something outside; answers the operation's id.
