@@ -6,9 +6,7 @@ use std::{
     process::Command,
 };
 
-/// Each file may use what the files before it define. What every call needs comes last: the engine lays objects out in
-/// the order of their birth, functions before all else, and a fresh isolate copies each page that it writes to
-/// (docs/decisions/0008). So the functions that a call needs lie beside the intrinsics that they use.
+/// Each file may use what the files before it define.
 const FILES: [&str; 46] = [
     "primordials.js",
     "interfaces.js",

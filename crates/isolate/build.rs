@@ -31,6 +31,7 @@ fn main() {
         "Cargo.toml",
         "Cargo.lock",
         "build.rs",
+        "engine",
         "src",
         "js",
         "../abi/src",
@@ -96,7 +97,8 @@ fn build(guest: &Path, target: &Path) -> PathBuf {
         .arg(target)
         .current_dir(guest)
         .env("RUSTFLAGS", format!("{LINK_FLAGS} {}", remap_paths(guest)))
-        .env("CC_wasm32_unknown_unknown", clang)
+        .env("CC_wasm32_unknown_unknown", guest.join("engine/cc"))
+        .env("CORACLE_GUEST_CLANG", clang)
         .env("AR_wasm32_unknown_unknown", ar)
         .env("CFLAGS_wasm32_unknown_unknown", C_FLAGS)
         .status()

@@ -205,13 +205,15 @@ pub(crate) fn initialize() {
         }
     });
     engine.runtime.run_gc();
-    engine.context.with(|ctx| raw::fill_arenas(&ctx));
+    engine.context.with(|ctx| {
+        raw::make_immortal(&ctx);
+        raw::fill_arenas(&ctx);
+    });
     heap::make_room();
     state::initialize(State { engine, hooks });
 }
 
 fn set_up(ctx: &Ctx<'_>) -> Result<Hooks> {
-    raw::make_common_names(ctx);
     modules::install_loader(ctx);
     let prelude: Function = raw::eval_without_source(ctx, SCRIPT_NAME, SCRIPT)?.get()?;
     let object: Object = prelude.call((host_object(ctx)?,))?;

@@ -350,24 +350,20 @@ pub(crate) fn date<'js>(ctx: &Ctx<'js>, milliseconds: f64) -> Result<Value<'js>>
     }
 }
 
-/// Names that are in the sources of many workers. They are made before the prelude is, next to each other: a worker's
-/// source that has one of them writes to its reference count, and where the prelude had made them they would lie scattered
-/// over as many pages (docs/decisions/0008).
-const COMMON_NAMES: &str = "a b c d e f g h i j k l m n o p q r s t u v w x y z _ $ id ok it fn run get set key map env \
-    ctx url add sum max min now end out row raw acc len idx obj arr str num res req err msg sub get put all any day \
-    name type kind data item list code text body path json call self args opts user size next done then else time date \
-    step keys left rest last main.js index.js value error input items label level limit match other props query start \
-    state stats table title token total tools parse print score fetch count async await index chunk event batch sleep \
-    delay double factor params method status update source target string number object result output option config \
-    filter reduce format handle worker module amount values entries options request response headers context message \
-    process execute handler payload content default reverse waitUntil timestamp description";
-
-/// Makes the names. They are kept for ever.
-pub(crate) fn make_common_names(ctx: &Ctx<'_>) {
-    for name in COMMON_NAMES.split_ascii_whitespace() {
-        // SAFETY: the context is alive; the engine copies the name, and its answer is not freed on purpose.
-        unsafe { qjs::JS_NewAtomLen(raw(ctx), name.as_ptr().cast(), name.len() as _) };
+/// What there is now is not counted any more, nor collected. An isolate copies each page that it writes to, and to refer
+/// to an object is to write its count; to collect cycles is to write to every object that could be in one. See
+/// `engine/immortal.c`. The other engine does without.
+pub(crate) fn make_immortal(ctx: &Ctx<'_>) {
+    #[cfg(feature = "quickjs")]
+    {
+        unsafe extern "C" {
+            fn JS_MakeImmortal(runtime: *mut qjs::JSRuntime);
+        }
+        // SAFETY: the runtime is alive, and runs nothing at the moment.
+        unsafe { JS_MakeImmortal(qjs::JS_GetRuntime(raw(ctx))) }
     }
+    #[cfg(not(feature = "quickjs"))]
+    let _ = ctx;
 }
 
 /// Fills the holes in the engine's arenas, and gives each size of block an arena of its own, in an order in which those that
