@@ -278,3 +278,15 @@ async def test_nothing_is_left_behind(server: coracle.Server) -> None:
     for series in ("coracle_calls_in_flight", "coracle_connections", "coracle_sessions_live", "coracle_workers_live"):
         await settles(server, series, 0)
     assert metric(server, "coracle_panics_total") == 0
+
+
+async def test_a_worker_loads_workers_with_the_loader_that_it_is_given(server: coracle.Server, session: coracle.Session) -> None:
+    source = module(
+        "async run() { const code = { compatibilityDate: '2026-01-01', mainModule: 'child.js', modules: {"
+        " 'child.js': `export default { double(n) { return n * 2; } }` } };"
+        " return await this.env.LOADER.load(code).getEntrypoint().double(21); }"
+    )
+    assert await session.load(source, env={"LOADER": session.loader}).entrypoint().run() == 42
+    async with coracle.connect(server.address) as other:
+        with pytest.raises(coracle.EncodeError, match="another session"):
+            session.load(source, env={"LOADER": other.loader})

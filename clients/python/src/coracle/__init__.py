@@ -52,7 +52,7 @@ from .outcome import LogLine, Outcome, Usage
 from .server import Server, serve
 from .session import DEFAULT_ADDRESS, Connecting, Session, Worker, connect
 from .streams import Sink, Stream
-from .stubs import Call, Member, Remote, Stub
+from .stubs import Call, Loader, Member, Remote, Stub
 from .targets import RpcTarget, Target
 from .values import HOLE, UNDEFINED, ArrayBuffer, BigInt, Boxed, DataView, Date, HoleType, Map, RegExp, Set, TypedArray, UndefinedType
 
@@ -92,6 +92,7 @@ __all__ = [
     "JsError",
     "Json",
     "Limits",
+    "Loader",
     "LogLine",
     "Map",
     "Member",

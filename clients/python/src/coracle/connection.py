@@ -34,7 +34,7 @@ from .errors import (
 from .outcome import LogLine, Outcome, Usage
 from .schema import wire
 from .streams import ServedSink, ServedStream, Sink, Stream
-from .stubs import Call, Stub
+from .stubs import Call, Loader, Stub
 from .values import UNDEFINED, Date
 
 TRAVERSAL_WORDS_MAX: Final = (256 << 20) // 8
@@ -174,6 +174,10 @@ class Connection:
             if isinstance(value.end, Stub) and value.end._handle.connection is self:
                 return kind, value.end._handle.resolve()
             return kind, Served(self, ServedStream(value) if isinstance(value, Stream) else ServedSink(value))
+        if isinstance(value, Loader):
+            if value._handle.connection is not self:
+                raise EncodeError("the loader of another session can't be sent")
+            return "loader", value._handle.resolve()
         capability = self.capability(value)
         return None if capability is None else ("target", capability)
 

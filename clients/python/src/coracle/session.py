@@ -13,7 +13,7 @@ from .code import Limits, Module, limits_fields, module_body
 from .connection import Connection, error_of
 from .errors import ConnectError, CoracleError
 from .outcome import Outcome
-from .stubs import Stub
+from .stubs import Loader, Stub
 from .targets import Gateway, RpcTarget, Target
 from .values import UNDEFINED
 
@@ -104,6 +104,8 @@ class Session:
     def __init__(self, connection: Connection, loader: Any, session: Any, tenant: str) -> None:
         self._connection = connection
         self._loader = connection.hold(loader)
+        self.loader = Loader(self._loader)
+        """Put into a worker's ``env``, it lets that worker load workers."""
         # Kept because the login ends when it is dropped.
         self._session = connection.hold(session)
         self.tenant = tenant
