@@ -14,7 +14,8 @@
 README.md has the tour: values, functions as tools, errors, limits.
 """
 
-from .code import CommonJs, Data, EsModule, Json, Limits, Module, Text, Wasm
+from .code import CommonJs, Data, EsModule, Json, Limits, Module, Text, Wasm, WorkerCode
+from .code_source import Code, CodeSource
 from .errors import (
     ArgsSizeExceeded,
     ConnectError,
@@ -65,6 +66,8 @@ __all__ = [
     "Blob",
     "Boxed",
     "Call",
+    "Code",
+    "CodeSource",
     "CommonJs",
     "ConnectError",
     "Connecting",
@@ -131,6 +134,7 @@ __all__ = [
     "WallExceeded",
     "Wasm",
     "Worker",
+    "WorkerCode",
     "connect",
     "serve",
 ]

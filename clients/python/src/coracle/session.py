@@ -9,7 +9,8 @@ from typing import Any, Final
 import capnp
 
 from . import event_loop
-from .code import Limits, Module, limits_fields, module_body
+from .code import Limits, Module, WorkerCode, limits_fields, write_code
+from .code_source import CodeSource, ServedSource
 from .connection import Connection, error_of
 from .errors import ConnectError, CoracleError
 from .outcome import Outcome
@@ -136,23 +137,62 @@ class Session:
             or a function that takes a :class:`~coracle.Request` and returns a :class:`~coracle.Response`.
         :param limits: Lower limits than the server's.
         :param compatibility_date: ``YYYY-MM-DD``; empty for the newest date that the server knows.
+        :param compatibility_flags: By the Workers rules.
         :raises EncodeError: If something in ``env`` can't be sent.
         """
         request = self._loader.resolve().load_request()
         code = request.init("code")
-        code.compatibilityDate = compatibility_date
-        code.compatibilityFlags = list(compatibility_flags)
-        code.mainModule = next(iter(modules), "") if main_module is None else main_module
-        code.modules = [{"name": name, "body": module_body(name, module)} for name, module in modules.items()]
+        write_code(code, WorkerCode(modules, main_module, compatibility_date, compatibility_flags))
+        self._write_given(code, env, outbound, limits)
+        return Worker(self._connection, self._connection.send(request))
+
+    def get(
+        self,
+        id: str,
+        source: CodeSource,
+        *,
+        fingerprint: str | bytes = b"",
+        env: Mapping[str, Any] | None = None,
+        outbound: object | None = UNDEFINED,
+        limits: Limits | None = None,
+    ) -> Worker:
+        """The worker that is there for these arguments, with its state. Where there is none, the source is asked for its code,
+        once, whoever else asks meanwhile. May be used right away, like what :meth:`load` returns.
+
+        Workers that are given data only are shared by all clients of the tenant. Functions and objects, whatever they are
+        given in, have to be the very same each time: a lambda that is written into the call is another one each time.
+
+        :param id: Any name of at most 1,024 bytes.
+        :param source: A function without parameters, sync or async, that returns the modules by name or a
+            :class:`~coracle.WorkerCode`, within 30 s. What it raises fails the request, and is not kept.
+        :param fingerprint: What stands for the code: a hash of it, or a version. Without one, code that has changed is noticed
+            only when the worker has to be loaded again.
+        :param env: As for :meth:`load`.
+        :param outbound: As for :meth:`load`.
+        :param limits: As for :meth:`load`.
+        :raises EncodeError: If something in ``env`` can't be sent.
+        """
+        if not callable(source):
+            raise TypeError(f"a source is a function that returns the code, and not {type(source).__name__}")
+        request = self._loader.resolve().get_request()
+        request.id = id
+        request.fingerprint = fingerprint.encode() if isinstance(fingerprint, str) else fingerprint
+        self._write_given(request, env, outbound, limits, keep=True)
+        request.source = served = ServedSource(source)
+        return Worker(self._connection, self._connection.send(request), served)
+
+    def _write_given(
+        self, builder: Any, env: Mapping[str, Any] | None, outbound: object | None, limits: Limits | None, keep: bool = False
+    ) -> None:
+        """Writes what a worker is given besides its code."""
         if env is not None:
-            self._connection.write_value(code.init("env"), env)
+            self._connection.write_value(builder.init("env"), env, keep=keep)
         if outbound is None:
-            code.outbound.none = None
+            builder.outbound.none = None
         elif outbound is not UNDEFINED:
             gateway = outbound if isinstance(outbound, (Stub, Target, RpcTarget)) else Gateway(outbound)
-            code.outbound.gateway = self._connection.capability(gateway)
-        code.limits = limits_fields(limits)
-        return Worker(self._connection, self._connection.send(request))
+            builder.outbound.gateway = self._connection.capability(gateway, keep=keep)
+        builder.limits = limits_fields(limits)
 
     async def close(self) -> None:
         """Ends the session. Calls under way end with DisconnectedError."""
@@ -175,8 +215,9 @@ class Session:
 class Worker:
     """A loaded worker. The server lets go of it when this and its entrypoints are collected."""
 
-    def __init__(self, connection: Connection, loading: Any) -> None:
+    def __init__(self, connection: Connection, loading: Any, source: ServedSource | None = None) -> None:
         self._connection = connection
+        self._source = source
         self._worker = connection.hold(connection.lean(loading.worker))
         self._loading = connection.hold(loading)
         self._is_accepted = False
@@ -194,7 +235,7 @@ class Worker:
         else:
             self._is_accepted = True
             return self
-        raise failure
+        raise failure from None if self._source is None else self._source.error
 
     def entrypoint(
         self, name: str = "default", *, props: Mapping[str, Any] | None = None, limits: Limits | None = None

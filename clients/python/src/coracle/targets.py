@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from types import BuiltinMethodType, MethodType
 from typing import Any
 
 from .errors import JsError
@@ -66,6 +67,13 @@ def is_target(value: object) -> bool:
     if isinstance(value, (RpcTarget, Target)):
         return True
     return callable(value) and not isinstance(value, (type, Remote))
+
+
+def identity(value: object) -> Hashable:
+    """What is equal for what is the same object. Methods are made anew whenever they are read."""
+    if isinstance(value, Gateway):
+        return Gateway, identity(value.gateway)
+    return value if isinstance(value, (MethodType, BuiltinMethodType)) else id(value)
 
 
 async def call(target: object, path: tuple[str, ...], args: list[Any]) -> Any:
