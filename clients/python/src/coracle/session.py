@@ -15,7 +15,7 @@ from .connection import Connection, error_of
 from .errors import ConnectError, CoracleError
 from .outcome import Outcome
 from .stubs import Loader, Stub
-from .targets import Gateway, RpcTarget, Target
+from .targets import Gateway, RpcTarget, Tail, Target
 from .values import UNDEFINED
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7070"
@@ -120,6 +120,8 @@ class Session:
         env: Mapping[str, Any] | None = None,
         outbound: object | None = UNDEFINED,
         limits: Limits | None = None,
+        tails: Sequence[object] = (),
+        streaming_tails: Sequence[object] = (),
         compatibility_date: str = "",
         compatibility_flags: Sequence[str] = (),
     ) -> Worker:
@@ -136,6 +138,9 @@ class Session:
             or a gateway: a stub, an object with ``async def fetch(self, request)`` (and ``connect(self, address, options=None)``),
             or a function that takes a :class:`~coracle.Request` and returns a :class:`~coracle.Response`.
         :param limits: Lower limits than the server's.
+        :param tails: What is told of each call when it is over: functions that take a list of events, ``RpcTarget``s with a
+            method ``tail``, or stubs. They delay nobody. docs/runtime.md says what is in an event.
+        :param streaming_tails: What is told while it runs; the method is ``tailStream``.
         :param compatibility_date: ``YYYY-MM-DD``; empty for the newest date that the server knows.
         :param compatibility_flags: By the Workers rules.
         :raises EncodeError: If something in ``env`` can't be sent.
@@ -144,6 +149,8 @@ class Session:
         code = request.init("code")
         write_code(code, WorkerCode(modules, main_module, compatibility_date, compatibility_flags))
         self._write_given(code, env, outbound, limits)
+        code.tails = [self._tail(tail) for tail in tails]
+        code.streamingTails = [self._tail(tail) for tail in streaming_tails]
         return Worker(self._connection, self._connection.send(request))
 
     def get(
@@ -193,6 +200,9 @@ class Session:
             gateway = outbound if isinstance(outbound, (Stub, Target, RpcTarget)) else Gateway(outbound)
             builder.outbound.gateway = self._connection.capability(gateway, keep=keep)
         builder.limits = limits_fields(limits)
+
+    def _tail(self, tail: object) -> Any:
+        return self._connection.capability(tail if isinstance(tail, Stub) else Tail(tail))
 
     async def close(self) -> None:
         """Ends the session. Calls under way end with DisconnectedError."""

@@ -7,13 +7,16 @@ in plain dicts and lists there, and nothing of what Python hangs on its objects.
 from __future__ import annotations
 
 import inspect
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from types import BuiltinMethodType, MethodType
-from typing import Any
+from typing import Any, Final
 
 from .errors import JsError
 from .stubs import Remote, Stub
+
+_TAIL_LOG: Final = logging.getLogger("coracle.tail")
 
 
 class RpcTarget:
@@ -60,6 +63,24 @@ class Gateway(Target):
             raise not_implemented(path[0])
         result = method(*args)
         return await result if inspect.isawaitable(result) else result
+
+
+class Tail(Target):
+    """What is told of a worker's calls: a function that takes the events, or an object with a method for them."""
+
+    def __init__(self, tail: object) -> None:
+        if isinstance(tail, Remote) or not is_target(tail):
+            raise TypeError(f"a tail is a function, an RpcTarget or a stub, and not {type(tail).__name__}")
+        self.tail = tail
+
+    async def call(self, path: tuple[str, ...], args: list[Any]) -> Any:
+        is_object = isinstance(self.tail, (RpcTarget, Target))
+        try:
+            await call(self.tail, path if is_object else (), args)
+        except Exception:
+            # Nobody waits for what a tail returns, so nobody else would say it.
+            _TAIL_LOG.exception("a tail raised")
+            raise
 
 
 def is_target(value: object) -> bool:
