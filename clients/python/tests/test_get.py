@@ -31,7 +31,7 @@ async def next_of(session: coracle.Session, id: str, source: coracle.CodeSource,
     return int(await session.get(id, source, **options).entrypoint().next())
 
 
-async def test_the_source_is_asked_only_where_there_is_no_such_worker(server: coracle.Server, session: coracle.Session) -> None:
+async def test_the_source_is_asked_where_there_is_no_worker(server: coracle.Server, session: coracle.Session) -> None:
     source = Source()
     worker = await session.get("asked once", source)
     assert [await worker.entrypoint().next() for _ in range(2)] == [1, 2]
@@ -55,7 +55,9 @@ async def test_the_source_is_asked_only_where_there_is_no_such_worker(server: co
     ],
     ids=lambda options: next(iter(options), "none"),
 )
-async def test_all_arguments_tell_workers_apart(session: coracle.Session, one: dict[str, Any], other: dict[str, Any]) -> None:
+async def test_all_arguments_tell_workers_apart(
+    session: coracle.Session, one: dict[str, Any], other: dict[str, Any]
+) -> None:
     source, id = Source(), f"apart by {next(iter(one))}"
     asked = [await next_of(session, id, source, **options) for options in (one, other, one, other)]
     assert (asked, source.asked) == ([1, 1, 2, 2], 2)
@@ -73,7 +75,10 @@ async def test_a_source_may_be_async_and_give_all_of_the_code(session: coracle.S
     async def source() -> coracle.WorkerCode:
         await asyncio.sleep(0)
         return coracle.WorkerCode(
-            {"a.js": coracle.EsModule("export default 7"), "b.js": "import n from 'a.js'; export default { n: (_) => n }"},
+            {
+                "a.js": coracle.EsModule("export default 7"),
+                "b.js": "import n from 'a.js'; export default { n: (_) => n }",
+            },
             main_module="b.js",
             compatibility_date="2025-01-01",
         )
@@ -101,7 +106,7 @@ async def test_who_asks_meanwhile_waits_for_the_same_answer(session: coracle.Ses
     assert asked == 1
 
 
-async def test_functions_and_objects_are_part_of_what_is_asked_for(server: coracle.Server, session: coracle.Session) -> None:
+async def test_functions_and_objects_tell_workers_apart(server: coracle.Server, session: coracle.Session) -> None:
     class Tools(coracle.RpcTarget):
         def __init__(self, factor: int) -> None:
             self.factor = factor
@@ -133,7 +138,7 @@ async def test_functions_and_objects_are_part_of_what_is_asked_for(server: corac
     assert source.asked == 7
 
 
-async def test_gateways_and_stubs_are_part_of_what_is_asked_for(session: coracle.Session) -> None:
+async def test_gateways_and_stubs_tell_workers_apart(session: coracle.Session) -> None:
     class Gateway:
         async def fetch(self, request: coracle.Request) -> coracle.Response:
             return coracle.Response(f"from {request.url}")
@@ -158,6 +163,9 @@ async def test_not_more_is_kept_of_what_was_given_than_the_server_keeps_workers(
     assert len(session._connection.kept) == KEPT_MAX
 
 
+ANY: Any = 5
+
+
 def fails_with(error: BaseException) -> Callable[[], Any]:
     def source() -> None:
         raise error
@@ -172,10 +180,11 @@ def fails_with(error: BaseException) -> Callable[[], Any]:
         (fails_with(coracle.JsError("not today", name="RangeError")), "RangeError: not today", coracle.JsError),
         (lambda: None, "returns modules by name or a WorkerCode, and not NoneType", TypeError),
         (lambda: "export default {}", "returns modules by name or a WorkerCode, and not str", TypeError),
-        (lambda: {"main.js": 5}, "module 'main.js' is a str, bytes or one of coracle's module classes, and not int", TypeError),
+        (lambda: {"main.js": 5}, "module 'main.js' is a str, bytes or one of coracle's module classes", TypeError),
         (lambda: {5: ""}, "the name of a module is a str, and not int", TypeError),
-        (lambda: coracle.WorkerCode(5), "modules are a mapping from names to bodies, and not int", TypeError),  # type: ignore[arg-type]
-        (lambda: coracle.WorkerCode(COUNTER, main_module=5), "main_module is a str, and not int", TypeError),  # type: ignore[arg-type]
+        (lambda: coracle.WorkerCode(ANY), "modules are a mapping from names to bodies, and not int", TypeError),
+        (lambda: coracle.WorkerCode(COUNTER, main_module=ANY), "main_module is a str, and not int", TypeError),
+        (lambda: coracle.WorkerCode(COUNTER, compatibility_flags=[ANY]), "flag is a str, and not int", TypeError),
         (lambda must: COUNTER, "missing 1 required positional argument: 'must'", TypeError),
         (lambda: {}, "must contain at least one module", type(None)),
         (lambda: coracle.WorkerCode(COUNTER, main_module="gone.js"), "No such module: gone.js", type(None)),

@@ -63,7 +63,7 @@ def test_it_ends_with_the_interpreter() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is Linux that tells the server")
 async def test_it_ends_where_the_program_is_killed() -> None:
-    program = "import coracle, time; server = coracle.serve(); server.address; print(server.pid, flush=True); time.sleep(600)"
+    program = "import coracle, time; s = coracle.serve(); s.address; print(s.pid, flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as killed:
         assert killed.stdout is not None
         pid = int(await asyncio.wait_for(asyncio.to_thread(killed.stdout.readline), PATIENCE))
@@ -97,7 +97,9 @@ async def test_it_goes_on_when_the_thread_is_gone_that_asked_for_it() -> None:
             assert await session.load(ECHO).entrypoint().echo(1) == 1
 
 
-async def test_logging_that_fails_does_not_end_it(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_logging_that_fails_does_not_end_it(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fails(record: logging.LogRecord) -> bool:
         raise RuntimeError("no logging today")
 

@@ -81,7 +81,8 @@ async def test_objects_and_workers_are_tails_by_their_methods(load: Load) -> Non
             self.methods += ["tailStream"] * len(events)
 
     told, of_worker = Told(), Tail()
-    worker = await load("tail(events) { return this.env.TELL(events.map((e) => e.event.rpcMethod)); }", env={"TELL": of_worker.take})
+    methods = "tail(events) { return this.env.TELL(events.map((event) => event.event.rpcMethod)); }"
+    worker = await load(methods, env={"TELL": of_worker.take})
     entry = await load(WORKER, tails=[told, worker], streaming_tails=[told])
     await entry.run(1)
     await eventually(lambda: sorted(told.methods) == ["tail", "tailStream", "tailStream", "tailStream"])
@@ -127,7 +128,7 @@ async def test_a_tail_that_never_answers_delays_neither_calls_nor_other_tails(lo
 
 async def test_what_is_no_tail_is_refused(session: coracle.Session) -> None:
     for wrong in (5, "tail", Tail()):
-        with pytest.raises(TypeError, match=f"a tail is a function, an RpcTarget or a stub, and not {type(wrong).__name__}"):
+        with pytest.raises(TypeError, match=f"a tail is a function, .* and not {type(wrong).__name__}"):
             session.load(module(WORKER), tails=[wrong])
     with pytest.raises(coracle.RefusedError, match="16"):
         await session.load(module(WORKER), tails=[print] * 17)

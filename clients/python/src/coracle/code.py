@@ -60,7 +60,7 @@ Module = str | bytes | EsModule | CommonJs | Text | Json | Data | Wasm
 
 @dataclass(frozen=True)
 class WorkerCode:
-    """The code of a worker, for the source of :meth:`~coracle.Session.get`, where its modules alone don't say enough."""
+    """What a source of :meth:`~coracle.Session.get` returns where the modules alone don't say enough."""
 
     modules: Mapping[str, Module]
     """The modules by name."""

@@ -46,7 +46,7 @@ class ServedSource(wire.CodeSource.Server):  # type: ignore[misc]
 
 
 def _told(error: Exception) -> Exception:
-    """The exception as others are told of it: by its name and message, without the traceback that the library would tell."""
+    """The exception as others are told of it: name and message, without the traceback that the library would tell."""
     name, message, *_ = fields_of_error(error)
     without = {"__module__": "builtins", "__traceback__": None}
     told: Exception = type(name.replace("\0", "") or "Error", (Exception,), without)(message)

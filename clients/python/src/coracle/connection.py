@@ -192,7 +192,7 @@ class Connection:
     def capability(self, value: object, *, keep: bool = False) -> Any:
         """The capability of something that can be called; none for what can't.
 
-        :param keep: Whether an object of this process has the same capability each time, by which a worker is found again.
+        :param keep: Whether an object of this process has one capability for all times, so that a worker is found again.
         """
         if isinstance(value, Call):
             raise EncodeError("a call under way can't be sent: await it first")

@@ -4,8 +4,8 @@ Run as a script, without the package::
 
     python -I -S launch.py PID_OF_THE_PROGRAM BINARY [ARGUMENTS]
 
-A program of its own, because the signal has to be asked for between fork and exec, where code of a process that has threads may
-wait for ever for a lock that no thread holds any more.
+A program of its own, because the signal has to be asked for between fork and exec, where the code of a process that has
+threads may wait for ever for a lock that no thread holds any more.
 """
 
 import ctypes

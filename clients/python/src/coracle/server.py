@@ -142,8 +142,8 @@ class Server:
 
 
 class _Start:
-    """Starts a server, reads what it logs, and finds in it where it listens: in a thread that is there for as long as the
-    server, because Linux takes the server for orphaned when the thread is gone that started it.
+    """Starts a server, reads what it logs, and finds in it where it listens: in a thread that is there for as long as
+    the server, because Linux takes the server for orphaned when the thread is gone that started it.
     """
 
     def __init__(self, command: list[str]) -> None:

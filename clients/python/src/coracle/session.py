@@ -138,8 +138,8 @@ class Session:
             or a gateway: a stub, an object with ``async def fetch(self, request)`` (and ``connect(self, address, options=None)``),
             or a function that takes a :class:`~coracle.Request` and returns a :class:`~coracle.Response`.
         :param limits: Lower limits than the server's.
-        :param tails: What is told of each call when it is over: functions that take a list of events, ``RpcTarget``s with a
-            method ``tail``, or stubs. They delay nobody. docs/runtime.md says what is in an event.
+        :param tails: What is told of each call when it is over: functions that take a list of events, ``RpcTarget``s
+            with a method ``tail``, or stubs. They delay nobody. docs/runtime.md says what is in an event.
         :param streaming_tails: What is told while it runs; the method is ``tailStream``.
         :param compatibility_date: ``YYYY-MM-DD``; empty for the newest date that the server knows.
         :param compatibility_flags: By the Workers rules.
@@ -163,17 +163,17 @@ class Session:
         outbound: object | None = UNDEFINED,
         limits: Limits | None = None,
     ) -> Worker:
-        """The worker that is there for these arguments, with its state. Where there is none, the source is asked for its code,
-        once, whoever else asks meanwhile. May be used right away, like what :meth:`load` returns.
+        """The worker that is there for these arguments, with its state. Where there is none, the source is asked for
+        its code, once, whoever else asks meanwhile. May be used right away, like what :meth:`load` returns.
 
-        Workers that are given data only are shared by all clients of the tenant. Functions and objects, whatever they are
-        given in, have to be the very same each time: a lambda that is written into the call is another one each time.
+        Workers that are given data only are shared by all clients of the tenant. Functions and objects have to be the
+        very same each time, wherever they are: a lambda that is written into the call is another one each time.
 
         :param id: Any name of at most 1,024 bytes.
         :param source: A function without parameters, sync or async, that returns the modules by name or a
             :class:`~coracle.WorkerCode`, within 30 s. What it raises fails the request, and is not kept.
-        :param fingerprint: What stands for the code: a hash of it, or a version. Without one, code that has changed is noticed
-            only when the worker has to be loaded again.
+        :param fingerprint: What stands for the code: a hash of it, or a version. Without one, code that has changed is
+            noticed only when the worker has to be loaded again.
         :param env: As for :meth:`load`.
         :param outbound: As for :meth:`load`.
         :param limits: As for :meth:`load`.
@@ -189,7 +189,12 @@ class Session:
         return Worker(self._connection, self._connection.send(request), served)
 
     def _write_given(
-        self, builder: Any, env: Mapping[str, Any] | None, outbound: object | None, limits: Limits | None, keep: bool = False
+        self,
+        builder: Any,
+        env: Mapping[str, Any] | None,
+        outbound: object | None,
+        limits: Limits | None,
+        keep: bool = False,
     ) -> None:
         """Writes what a worker is given besides its code."""
         if env is not None:

@@ -135,8 +135,9 @@ class Stub(Remote):
 
 
 class Loader:
-    """What workers load workers with: put ``session.loader`` into ``env``, and the worker has ``env.LOADER.load(code)`` and
-    ``env.LOADER.get(id, callback)``. What it loads belongs to the same session and has no limit that is higher than its own.
+    """What workers load workers with: put ``session.loader`` into ``env`` as ``LOADER``, and the worker has
+    ``env.LOADER.load(code)`` and ``env.LOADER.get(id, callback)``. What it loads belongs to the same session and has no
+    limit that is higher than its own.
     """
 
     def __init__(self, handle: Handle) -> None:

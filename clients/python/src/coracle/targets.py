@@ -51,6 +51,9 @@ class Gateway(Target):
     """What a worker's ``fetch()`` and ``connect()`` go to: an object with such methods, or a function that takes a request."""
 
     def __init__(self, gateway: object) -> None:
+        if not (callable(gateway) or hasattr(gateway, "fetch") or hasattr(gateway, "connect")):
+            kind = type(gateway).__name__
+            raise TypeError(f"a gateway is a function, an object with fetch() or connect(), or a stub, and not {kind}")
         self.gateway = gateway
 
     async def call(self, path: tuple[str, ...], args: list[Any]) -> Any:
