@@ -216,6 +216,24 @@ async def test_what_is_no_source_is_refused_at_once(session: coracle.Session) ->
         await session.get("x" * 1_025, Source())
 
 
+async def test_a_source_is_cancelled_when_the_worker_is_disposed_of(session: coracle.Session) -> None:
+    asked, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def never() -> coracle.Code:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return COUNTER
+
+    worker = session.get("given up", never)
+    await asyncio.wait_for(asked.wait(), PATIENCE)
+    worker.dispose()
+    await asyncio.wait_for(cancelled.wait(), PATIENCE)
+    assert await next_of(session, "given up", Source()) == 1
+
+
 async def test_a_source_of_a_session_that_goes_is_cancelled_and_the_next_is_asked(server: coracle.Server) -> None:
     cancelled, asked = asyncio.Event(), asyncio.Event()
 

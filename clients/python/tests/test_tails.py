@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 import pytest
-from conftest import PATIENCE, Load, eventually, module
+from conftest import PATIENCE, Load, eventually, module, settles
 
 import coracle
 
@@ -106,7 +106,7 @@ async def test_a_tail_that_raises_is_logged_and_told_again(load: Load, caplog: p
     assert "the tail is broken" in caplog.text
 
 
-async def test_a_tail_that_never_answers_delays_neither_calls_nor_other_tails(load: Load) -> None:
+async def test_a_tail_that_never_answers_delays_neither_calls_nor_other_tails(server: coracle.Server) -> None:
     told, cancelled = asyncio.Event(), asyncio.Event()
 
     async def never(events: list[Event]) -> None:
@@ -117,13 +117,17 @@ async def test_a_tail_that_never_answers_delays_neither_calls_nor_other_tails(lo
             cancelled.set()
 
     tail = Tail()
-    entry = await load(WORKER, tails=[never, tail.take])
-    for n in range(30):
-        assert await asyncio.wait_for(entry.run(n), PATIENCE) == n
-    await asyncio.wait_for(told.wait(), PATIENCE)
-    events = await tail.told(30)
-    assert [event["logs"][0]["message"][1] for event in events] == list(range(30))
-    assert not cancelled.is_set()
+    async with coracle.connect(server.address) as session:
+        entry = session.load(module(WORKER), tails=[never, tail.take]).entrypoint()
+        for n in range(30):
+            assert await asyncio.wait_for(entry.run(n), PATIENCE) == n
+        await asyncio.wait_for(told.wait(), PATIENCE)
+        events = await tail.told(30)
+        assert [event["logs"][0]["message"][1] for event in events] == list(range(30))
+        assert not cancelled.is_set()
+    # It ends with the session.
+    await asyncio.wait_for(cancelled.wait(), PATIENCE)
+    await settles(server, "coracle_calls_in_flight", 0)
 
 
 async def test_what_is_no_tail_is_refused(session: coracle.Session) -> None:

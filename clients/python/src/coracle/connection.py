@@ -324,8 +324,8 @@ class Served(wire.Target.Server):  # type: ignore[misc]
 
 def error_of(error: Any) -> CoracleError:
     """What the transport or the server refused."""
-    # The second is this library's, where a source of code has raised.
-    text = re.sub("remote exception: (message = )?", "", str(error.description)).strip()
+    # What the libraries of both sides put in front of a text.
+    text = re.sub("(remote exception: )+(message = )?|^message = ", "", str(error.description)).strip()
     match error.type:
         case "OVERLOADED":
             return OverloadedError(text)
