@@ -123,10 +123,17 @@ async def test_functions_and_objects_tell_workers_apart(server: coracle.Server, 
     double_too = [lambda n: n * 2]
     tools = [Tools(2), Tools(3)]
     source = Source()
-    for tool in (double, double_too[0], tools[0].multiply, tools[1].multiply):
+    # Python makes a method anew whenever it is read.
+    reads: list[Callable[[], object]] = [
+        lambda: double,
+        lambda: double_too[0],
+        lambda: tools[0].multiply,
+        lambda: tools[1].multiply,
+    ]
+    for read in reads:
         before = source.asked
         for _ in range(2):
-            worker = session.get("tools", source, env={"tool": tool})
+            worker = session.get("tools", source, env={"tool": read()})
             assert await worker.entrypoint().use(5) in (10, 15)
         assert source.asked == before + 1
     for whole in tools * 2:
