@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,14 +64,35 @@ def test_it_ends_with_the_interpreter() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is Linux that tells the server")
 async def test_it_ends_where_the_program_is_killed() -> None:
-    program = "import coracle, time; s = coracle.serve(); s.address; print(s.pid, flush=True); time.sleep(600)"
+    program = "import coracle, time; s = coracle.serve(); print(s.pid, s.address, flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as killed:
         assert killed.stdout is not None
-        pid = int(await asyncio.wait_for(asyncio.to_thread(killed.stdout.readline), PATIENCE))
+        said = (await asyncio.wait_for(asyncio.to_thread(killed.stdout.readline), PATIENCE)).decode().split()
+        pid, folder = int(said[0]), Path(said[1].removeprefix("unix:")).parent
         assert not is_gone(pid)
         killed.kill()
         await asyncio.to_thread(killed.wait, PATIENCE)
+    # Nobody is left who could remove it.
+    shutil.rmtree(folder)
     await eventually(lambda: is_gone(pid))
+
+
+async def test_it_goes_on_when_a_fork_of_the_program_ends() -> None:
+    program = textwrap.dedent("""
+        import asyncio, coracle, os, sys
+        server = coracle.serve()
+        address = server.address
+        if (fork := os.fork()) == 0:
+            sys.exit()
+        os.waitpid(fork, 0)
+        async def main():
+            async with coracle.connect(address) as session:
+                print(session.tenant)
+        asyncio.run(main())
+    """)
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ended.returncode, ended.stdout) == (0, "default\n"), ended.stderr
 
 
 async def test_a_program_that_is_killed_before_it_knows_of_the_server_leaves_none() -> None:

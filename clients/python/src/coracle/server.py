@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,8 +71,8 @@ class Server:
 
     def __init__(self, limits: Limits | None = None, args: Sequence[str] = ()) -> None:
         program = binary()
-        self._directory = tempfile.TemporaryDirectory(prefix="coracle-", dir=_short_directory())
-        command = [str(program), "serve", "--listen", f"unix:{self._directory.name}/socket"]
+        folder = tempfile.mkdtemp(prefix="coracle-", dir=_short_directory())
+        command = [str(program), "serve", "--listen", f"unix:{folder}/socket"]
         # It ends with its only client, so it has nothing to wait for.
         command += ["--drain-delay-ms", "0", "--drain-grace-ms", "0", "--log-format", "json"]
         for name, value in ({} if limits is None else vars(limits)).items():
@@ -81,10 +82,10 @@ class Server:
         try:
             self._start = _Start(command)
         except OSError as error:
-            self._directory.cleanup()
+            shutil.rmtree(folder)
             raise ServeError(f"the server can't be started: {error}") from error
         self._process = self._start.process
-        self._end = weakref.finalize(self, _end, self._process, self._directory)
+        self._end = weakref.finalize(self, _end, self._process, folder, os.getpid())
         self._session: Session | None = None
 
     @property
@@ -212,14 +213,16 @@ def _launched(command: list[str]) -> list[str]:
     return [sys.executable, "-I", "-S", str(LAUNCH), str(os.getpid()), *command]
 
 
-def _end(process: subprocess.Popen[bytes], directory: tempfile.TemporaryDirectory[str]) -> None:
+def _end(process: subprocess.Popen[bytes], folder: str, program: int) -> None:
+    if os.getpid() != program:
+        return  # A fork of the program ends, and the server is not its own.
     process.terminate()
     try:
         process.wait(_END_SECONDS_MAX)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    directory.cleanup()
+    shutil.rmtree(folder)
 
 
 def _short_directory() -> str | None:
