@@ -185,6 +185,7 @@ def fails_with(error: BaseException) -> Callable[[], Any]:
     [
         (fails_with(FileNotFoundError("no reports.js")), "FileNotFoundError: no reports.js", FileNotFoundError),
         (fails_with(coracle.JsError("not today", name="RangeError")), "RangeError: not today", coracle.JsError),
+        (fails_with(ValueError("half a pair: \ud800")), "ValueError: half a pair: ?", ValueError),
         (lambda: None, "returns modules by name or a WorkerCode, and not NoneType", TypeError),
         (lambda: "export default {}", "returns modules by name or a WorkerCode, and not str", TypeError),
         (lambda: {"main.js": 5}, "module 'main.js' is a str, bytes or one of coracle's module classes", TypeError),

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Union
 
 from .code import Module, WorkerCode, write_code
-from .encode import fields_of_error
+from .encode import fields_of_error, utf8
 from .schema import wire
 
 Code = Union[WorkerCode, Mapping[str, Module]]
@@ -49,5 +49,5 @@ def _told(error: Exception) -> Exception:
     """The exception as others are told of it: name and message, without the traceback that the library would tell."""
     name, message, *_ = fields_of_error(error)
     without = {"__module__": "builtins", "__traceback__": None}
-    told: Exception = type(name.replace("\0", "") or "Error", (Exception,), without)(message)
+    told: Exception = type(utf8(name).replace("\0", "") or "Error", (Exception,), without)(utf8(message))
     return told

@@ -19,7 +19,7 @@ import capnp
 
 from . import targets
 from .decode import decode
-from .encode import SAFE_INTEGER_MAX, encode, fields_of_error
+from .encode import SAFE_INTEGER_MAX, encode, fields_of_error, utf8
 from .errors import (
     CoracleError,
     DecodeError,
@@ -279,7 +279,7 @@ class Connection:
         elif isinstance(error, JsError):
             raised = error.value
         name, message, *_ = fields_of_error(raised if isinstance(raised, BaseException) else error)
-        builder.name, builder.message = _utf8(name), _utf8(message)
+        builder.name, builder.message = utf8(name), utf8(message)
         try:
             data = encode(raised, lambda _: None)
         except EncodeError:
@@ -391,11 +391,6 @@ def _error_of_verdict(verdict: VerdictError) -> JsError:
     camel = ("kind", "limitName", "used", "limit", "started", "subrequestsSent")
     figures = {name: getattr(verdict, field) for name, field in zip(camel, fields, strict=True)}
     return JsError(verdict.message, verdict=figures)
-
-
-def _utf8(text: str) -> str:
-    """The text without lone surrogates, which the wire's texts can't hold."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _from_json(text: str) -> Any:

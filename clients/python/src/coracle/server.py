@@ -222,7 +222,7 @@ def _end(process: subprocess.Popen[bytes], folder: str, program: int) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _short_directory() -> str | None:
