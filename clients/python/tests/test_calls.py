@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from conftest import Load, eventually, metric, module, settles
 
 import coracle
 
+MODULE_OF_STUBS = module("make() { return () => 1; } run(f) { return f(); }")
 ADD = module("add(a, b) { console.log('adding', a, b); return a + b; }")
 
 
@@ -270,6 +272,76 @@ async def test_sessions_of_one_program_do_not_mix(server: coracle.Server, sessio
             session.load(ADD).entrypoint().add(stub, 1)
         assert await stub() == 1
     assert await session.load(ADD).entrypoint().add(1, 1) == 2
+
+
+async def test_a_stub_of_another_session_is_refused_anywhere(server: coracle.Server, session: coracle.Session) -> None:
+    async with coracle.connect(server.address) as other:
+        stub = await other.load(module("make() { return () => 1; }")).entrypoint().make()
+        entry = session.load(module("run(f) { return f(); }")).entrypoint()
+        refused: list[Callable[[], object]] = [
+            lambda: entry.run(stub),
+            lambda: entry.run({"deep": [coracle.Map({1: {stub}})]}),
+            lambda: session.load(ADD, env={"stub": stub}),
+            lambda: session.load(ADD, outbound=stub),
+            lambda: session.load(ADD, tails=[stub]),
+            lambda: session.load(ADD, streaming_tails=[stub]),
+            lambda: session.get("foreign", lambda: ADD, env={"stub": stub}),
+            lambda: session.load(ADD).entrypoint(props={"stub": stub}),
+        ]
+        for use in refused:
+            with pytest.raises(coracle.EncodeError, match="a stub of another session can't be sent"):
+                use()
+        # What a callback returns is told to the worker.
+        with pytest.raises(coracle.JsError, match="a stub of another session can't be sent"):
+            await entry.run(lambda: [stub])
+        # And none of it has broken what is there.
+        assert await stub() == 1 == await entry.run(lambda: 1)
+
+
+async def test_a_stub_that_was_disposed_of_is_refused_anywhere(session: coracle.Session) -> None:
+    entry = session.load(MODULE_OF_STUBS).entrypoint()
+    stub, kept = await entry.make(), await entry.make()
+    stub.dispose()
+    refused: list[Callable[[], object]] = [
+        lambda: stub(),
+        lambda: stub.call("method"),
+        lambda: stub.get("property"),
+        lambda: stub.method(1),
+        lambda: entry.run([stub]),
+        lambda: session.load(ADD, env={"stub": stub}),
+        lambda: session.load(ADD, outbound=stub),
+        lambda: session.load(ADD, tails=[stub]),
+    ]
+    for use in refused:
+        with pytest.raises(coracle.DisposedError, match="the stub was used after it had been disposed of"):
+            use()
+    with pytest.raises(coracle.DisposedError):
+        await stub.property
+    with pytest.raises(coracle.DisposedError):
+        await stub.fetch("https://worker.test/")
+    with pytest.raises(coracle.JsError, match="DisposedError: the stub was used after it had been disposed of"):
+        await entry.run(lambda: stub)
+    stub.dispose()
+    assert await kept() == 1
+
+
+async def test_stubs_of_a_session_that_is_closed_are_refused(server: coracle.Server) -> None:
+    async with coracle.connect(server.address) as session:
+        worker = session.load(MODULE_OF_STUBS)
+        entry = worker.entrypoint()
+        stub = await entry.make()
+    refused: list[Callable[[], object]] = [
+        lambda: stub(),
+        lambda: entry.run(stub),
+        lambda: worker.entrypoint(),
+        lambda: session.load(ADD),
+        lambda: session.load(ADD, env={"loader": session.loader}),
+        lambda: session.get("closed", lambda: ADD),
+    ]
+    for use in refused:
+        with pytest.raises(coracle.DisconnectedError, match="the session is closed"):
+            use()
+    stub.dispose()
 
 
 async def test_nothing_is_left_behind(server: coracle.Server) -> None:

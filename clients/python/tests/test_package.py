@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -40,12 +41,24 @@ def test_it_is_typed_and_carries_the_server() -> None:
     assert (folder / "bin" / "coracle").stat().st_mode & 0o111
 
 
-@pytest.mark.parametrize("document", [ROOT / "README.md", ROOT / "clients" / "python" / "README.md"], ids=str)
-def test_the_first_example_of_a_document_runs(document: Path) -> None:
-    example = re.search(r"^```python\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
-    assert example is not None
-    ended = subprocess.run([sys.executable, "-c", example[1]], capture_output=True, text=True, timeout=PATIENCE)
-    assert ended.returncode == 0 and ended.stdout, ended.stderr
+def programs(document: Path) -> list[str]:
+    """The examples of a document that are whole programs."""
+    examples = re.findall(r"^```python\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
+    return [example for example in examples if "asyncio.run(" in example]
+
+
+PROGRAMS = programs(ROOT / "README.md") + programs(ROOT / "clients" / "python" / "README.md")
+
+
+SAID = ["1.5\n", "Lisbon: 21.5 °C", "making the code\nada is number 1\ngrace is number 2\n", "42\n", "{'rpcMethod': 'run'} ok"]
+
+
+@pytest.mark.parametrize(("program", "said"), list(zip(PROGRAMS, SAID, strict=True)), ids=SAID)
+def test_the_programs_in_the_documents_run(program: str, said: str) -> None:
+    environment = {**os.environ, "PYTHONUTF8": "1"}
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=PATIENCE)
+    assert ended.returncode == 0 and said in ended.stdout, ended.stderr
 
 
 def test_the_example_in_the_repository_runs() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, module
+from conftest import PATIENCE, eventually, module
 
 import coracle
 
@@ -19,11 +22,13 @@ ECHO = module("echo(v) { return v; } async run(f) { return await f(); }")
 
 
 def is_gone(pid: int) -> bool:
+    """Whether the process has ended, also where its parent has not noticed."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (ProcessLookupError, FileNotFoundError):
         return True
-    return False
+    return "\nState:\tZ" in status
 
 
 async def test_one_line_is_a_session_with_a_server_of_its_own() -> None:
@@ -57,6 +62,80 @@ def test_it_ends_with_the_interpreter() -> None:
     assert is_gone(int(ended.stdout))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="it is Linux that tells the server")
+async def test_it_ends_where_the_program_is_killed() -> None:
+    program = "import coracle, time; s = coracle.serve(); print(s.pid, s.address, flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        said = (await asyncio.wait_for(asyncio.to_thread(killed.stdout.readline), PATIENCE)).decode().split()
+        pid, folder = int(said[0]), Path(said[1].removeprefix("unix:")).parent
+        assert not is_gone(pid)
+        killed.kill()
+        await asyncio.to_thread(killed.wait, PATIENCE)
+    # Nobody is left who could remove it.
+    shutil.rmtree(folder)
+    await eventually(lambda: is_gone(pid))
+
+
+async def test_it_goes_on_when_a_fork_of_the_program_ends() -> None:
+    program = textwrap.dedent("""
+        import asyncio, coracle, os, sys
+        server = coracle.serve()
+        address = server.address
+        if (fork := os.fork()) == 0:
+            sys.exit()
+        os.waitpid(fork, 0)
+        async def main():
+            async with coracle.connect(address) as session:
+                print(session.tenant)
+        asyncio.run(main())
+    """)
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ended.returncode, ended.stdout) == (0, "default\n"), ended.stderr
+
+
+async def test_a_program_that_is_killed_before_it_knows_of_the_server_leaves_none() -> None:
+    launch = Path(coracle.__file__).with_name("launch.py")
+    orphan = [sys.executable, "-I", "-S", str(launch), str(os.getppid()), sys.executable, "-c", "print('started')"]
+    ended = subprocess.run(orphan, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "the program that started the server is gone\n")
+
+
+async def test_it_goes_on_when_the_thread_is_gone_that_asked_for_it() -> None:
+    servers: list[coracle.Server] = []
+
+    def ask() -> None:
+        servers.append(coracle.serve())
+        # It listens, so it has asked for its signal before this thread ends.
+        assert servers[0].address
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    asking.join()
+    with servers[0] as server:
+        await asyncio.sleep(0.2)
+        async with coracle.connect(server.address) as session:
+            assert await session.load(ECHO).entrypoint().echo(1) == 1
+
+
+async def test_logging_that_fails_does_not_end_it(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(record: logging.LogRecord) -> bool:
+        raise RuntimeError("no logging today")
+
+    logger = logging.getLogger("coracle.server")
+    logger.addFilter(fails)
+    try:
+        with caplog.at_level(logging.DEBUG, logger.name):
+            async with coracle.serve() as session:
+                assert await session.load(ECHO).entrypoint().echo(1) == 1
+    finally:
+        logger.removeFilter(fails)
+    assert "no logging today" in capsys.readouterr().err
+
+
 def test_a_server_that_cant_start_says_why() -> None:
     with pytest.raises(coracle.ServeError, match="--no-such-setting"):
         with coracle.serve(args=["--no-such-setting"]):
@@ -67,6 +146,16 @@ def test_a_missing_binary_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("CORACLE_BINARY", "/nowhere/coracle")
     with pytest.raises(coracle.ServeError, match="there is no server at /nowhere/coracle: set CORACLE_BINARY"):
         coracle.serve()
+
+
+def test_a_binary_that_is_none_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    binary = tmp_path / "coracle"
+    binary.write_bytes(b"\x7fELF and nothing else")
+    binary.chmod(0o755)
+    monkeypatch.setenv("CORACLE_BINARY", str(binary))
+    with pytest.raises(coracle.ServeError, match="the server can't be started: .*Exec format error"):
+        with coracle.serve():
+            pass
 
 
 def test_the_command_is_the_binary() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -160,6 +161,22 @@ async def test_streams_are_written_to_in_both_directions(load: Load) -> None:
     assert written[-1] == b"\x09"
 
 
+async def test_a_long_stream_crosses_in_both_directions_at_once(load: Load) -> None:
+    entry = await load(
+        "invert(stream) {"
+        "const inverting = new TransformStream({ transform(piece, c) { c.enqueue(piece.map((byte) => ~byte)); } });"
+        "return stream.pipeThrough(inverting); }"
+    )
+    sent = random.Random(1).randbytes(3_000_000)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(sent), 70_001):
+            yield sent[start : start + 70_001]
+
+    inverted = await (await entry.invert(coracle.Stream(pieces()))).read()
+    assert inverted == bytes(byte ^ 0xFF for byte in sent)
+
+
 async def test_a_stream_of_one_worker_is_passed_to_another(load: Load) -> None:
     maker, user = await load(MAKE), await load(SUM)
     assert await user.text(await maker.make(4)) == "3 2 1 0 "
@@ -218,6 +235,8 @@ async def test_a_gateway_gets_what_a_worker_fetches(load: Load) -> None:
     # Another worker is one as well.
     worker = await load(FETCH)
     assert await (await load(ASK, outbound=worker)).ask("https://worker.test/echo") == [201, "ahoy"]
+    with pytest.raises(TypeError, match=r"a gateway is a function, an object with fetch\(\) .* and not int"):
+        await load(ASK, outbound=5)
     nowhere = await load(ASK, outbound=None)
     assert (await nowhere.ask("https://api.test/"))[0] == "Error"
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from conftest import Load, eventually
+from conftest import PATIENCE, Load, eventually, module
 
 import coracle
 
@@ -264,6 +264,83 @@ async def test_a_thousand_callbacks_at_once(load: Load) -> None:
     ]
     assert await asyncio.gather(*[caller.run(tool) for caller in callers]) == [250 * 249 // 2] * 4
     assert count == 1000 and most > 32
+
+
+async def test_a_thousand_callbacks_of_one_call_all_wait_at_once() -> None:
+    every = 1_000
+    here, may_answer = 0, asyncio.Event()
+
+    async def tool(n: int) -> list[int]:
+        nonlocal here
+        here += 1
+        if here == every:
+            may_answer.set()
+        await may_answer.wait()
+        return [n, n * n]
+
+    limits = coracle.Limits(subrequests_max=every, subrequests_in_flight_max=every)
+    async with coracle.serve(limits=limits) as session:
+        entry = session.load(
+            module("async run(f, most) { return await Promise.all(Array.from({ length: most }, (_, n) => f(n))); }")
+        ).entrypoint()
+        outcome = await asyncio.wait_for(entry.invoke("run", tool, every), PATIENCE)
+        assert outcome.value == [[n, n * n] for n in range(every)]
+        assert (here, outcome.usage.subrequests) == (every, every)
+        with pytest.raises(coracle.SubrequestsExceeded):
+            await entry.run(lambda n: n, every + 1)
+
+
+async def test_functions_and_objects_are_found_wherever_they_are(session: coracle.Session) -> None:
+    def nested(n: int) -> dict[str, Any]:
+        functions = coracle.Map([(lambda: "key", lambda: n + 2)])
+        return {"list": [lambda: n, [lambda: n + 1]], "map": functions, "object": Counter()}
+
+    worker = await session.load(
+        {
+            "main.js": """
+                import { WorkerEntrypoint } from 'cloudflare:workers';
+                async function all({ list: [first, [second]], map, object }) {
+                    const [[key, third]] = map;
+                    return [await first(), await second(), await key(), await third(), await object.add(4)];
+                }
+                export default class extends WorkerEntrypoint {
+                    fromArgs(x, nested) { return all(nested); }
+                    fromEnv() { return all(this.env.deep.er); }
+                    fromProps() { return all(this.ctx.props); }
+                    async fromResult(f) { return all(await f(40)); }
+                    back() { return { a: [new Map([[() => 'key', (n) => n + 1]])] }; }
+                }
+            """
+        },
+        env={"deep": {"er": nested(10)}},
+    )
+    entry = worker.entrypoint(props=nested(20))
+
+    def expected(n: int) -> list[Any]:
+        return [n, n + 1, "key", n + 2, 4]
+
+    assert await entry.fromArgs(None, nested(0)) == expected(0)
+    assert await entry.fromEnv() == expected(10)
+    assert await entry.fromProps() == expected(20)
+    assert await entry.fromResult(nested) == expected(40)
+    back = await entry.back()
+    [(key, function)] = back["a"][0].items()
+    assert (await key(), await function(1)) == ("key", 2)
+
+
+async def test_a_callback_that_raises_fails_the_call_that_does_not_catch_it_and_nothing_else(load: Load) -> None:
+    def fails() -> None:
+        raise TooMany("too many", 7)
+
+    entry = await load(
+        "async run(f) { return await f(); }"
+        "async all(fs) { return (await Promise.allSettled(fs.map((f) => f()))).map(({ status }) => status); }"
+    )
+    with pytest.raises(coracle.JsError) as threw:
+        await entry.run(fails)
+    assert (threw.value.name, threw.value.message, threw.value.props["code"]) == ("TooMany", "too many", 7)
+    assert await entry.all([fails, lambda: 1, fails]) == ["rejected", "fulfilled", "rejected"]
+    assert await entry.run(lambda: "still here") == "still here"
 
 
 async def test_a_call_under_way_is_no_value(load: Load) -> None:

@@ -14,7 +14,8 @@
 README.md has the tour: values, functions as tools, errors, limits.
 """
 
-from .code import CommonJs, Data, EsModule, Json, Limits, Module, Text, Wasm
+from .code import CommonJs, Data, EsModule, Json, Limits, Module, Text, Wasm, WorkerCode
+from .code_source import Code, CodeSource
 from .errors import (
     ArgsSizeExceeded,
     ConnectError,
@@ -52,7 +53,7 @@ from .outcome import LogLine, Outcome, Usage
 from .server import Server, serve
 from .session import DEFAULT_ADDRESS, Connecting, Session, Worker, connect
 from .streams import Sink, Stream
-from .stubs import Call, Member, Remote, Stub
+from .stubs import Call, Loader, Member, Remote, Stub
 from .targets import RpcTarget, Target
 from .values import HOLE, UNDEFINED, ArrayBuffer, BigInt, Boxed, DataView, Date, HoleType, Map, RegExp, Set, TypedArray, UndefinedType
 
@@ -65,6 +66,8 @@ __all__ = [
     "Blob",
     "Boxed",
     "Call",
+    "Code",
+    "CodeSource",
     "CommonJs",
     "ConnectError",
     "Connecting",
@@ -92,6 +95,7 @@ __all__ = [
     "JsError",
     "Json",
     "Limits",
+    "Loader",
     "LogLine",
     "Map",
     "Member",
@@ -130,6 +134,7 @@ __all__ = [
     "WallExceeded",
     "Wasm",
     "Worker",
+    "WorkerCode",
     "connect",
     "serve",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,20 @@ class Wasm:
 
 Module = str | bytes | EsModule | CommonJs | Text | Json | Data | Wasm
 """A module's body."""
+
+
+@dataclass(frozen=True)
+class WorkerCode:
+    """What a source of :meth:`~coracle.Session.get` returns where the modules alone don't say enough."""
+
+    modules: Mapping[str, Module]
+    """The modules by name."""
+    main_module: str | None = None
+    """The module whose exports are the entrypoints; by default the first."""
+    compatibility_date: str = ""
+    """``YYYY-MM-DD``; empty for the newest date that the server knows."""
+    compatibility_flags: Sequence[str] = ()
+    """By the Workers rules."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +127,24 @@ def module_body(name: str, module: Module) -> dict[str, str | bytes]:
         case Wasm():
             return {"wasm": module.data}
     raise TypeError(f"module {name!r} is a str, bytes or one of coracle's module classes, and not {type(module).__name__}")
+
+
+def write_code(builder: Any, code: WorkerCode) -> None:
+    """Writes the code into the schema's struct."""
+    if not isinstance(code.modules, Mapping):
+        raise TypeError(f"modules are a mapping from names to bodies, and not {type(code.modules).__name__}")
+    names = [_text("the name of a module", name) for name in code.modules]
+    main_module = names[0] if code.main_module is None and names else code.main_module or ""
+    builder.compatibilityDate = _text("compatibility_date", code.compatibility_date)
+    builder.compatibilityFlags = [_text("a compatibility flag", flag) for flag in code.compatibility_flags]
+    builder.mainModule = _text("main_module", main_module)
+    builder.modules = [{"name": name, "body": module_body(name, module)} for name, module in code.modules.items()]
+
+
+def _text(what: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is a str, and not {type(value).__name__}")
+    return value
 
 
 def limits_fields(limits: Limits | None) -> dict[str, int]:

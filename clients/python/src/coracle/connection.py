@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -17,7 +19,7 @@ import capnp
 
 from . import targets
 from .decode import decode
-from .encode import SAFE_INTEGER_MAX, encode, fields_of_error
+from .encode import SAFE_INTEGER_MAX, encode, fields_of_error, utf8
 from .errors import (
     CoracleError,
     DecodeError,
@@ -34,7 +36,7 @@ from .errors import (
 from .outcome import LogLine, Outcome, Usage
 from .schema import wire
 from .streams import ServedSink, ServedStream, Sink, Stream
-from .stubs import Call, Stub
+from .stubs import Call, Loader, Stub
 from .values import UNDEFINED, Date
 
 TRAVERSAL_WORDS_MAX: Final = (256 << 20) // 8
@@ -42,6 +44,9 @@ TRAVERSAL_WORDS_MAX: Final = (256 << 20) // 8
 
 VALUE_DEPTH_CEILING: Final = 1000
 """No server takes or sends deeper values, whatever it was told."""
+
+KEPT_MAX: Final = 1_000
+"""As many as the server keeps workers that were got by an id."""
 
 
 class Handle:
@@ -104,6 +109,8 @@ class Connection:
         self.gate = self.client.bootstrap().cast_as(wire.Gate)
         self.closed = False
         self.tasks: set[asyncio.Task[None]] = set()
+        self.kept: OrderedDict[Hashable, tuple[object, Any]] = OrderedDict()
+        """Objects of this process with their capabilities, those that were kept last at the end."""
 
     def background(self, work: Callable[[], Awaitable[None]]) -> None:
         """Does something that nobody waits for. What it raises is the business of whom it was done for."""
@@ -120,6 +127,7 @@ class Connection:
         """Lets go of everything and closes. Calls under way end with DisconnectedError."""
         self.closed = True
         self.held.clear()
+        self.kept.clear()
         self.gate = None
         self.client.close()
         self.stream.close()
@@ -148,14 +156,14 @@ class Connection:
 
     # Values.
 
-    def write_value(self, builder: Any, value: object) -> None:
-        """Writes a value with what it refers to."""
+    def write_value(self, builder: Any, value: object, *, keep: bool = False) -> None:
+        """Writes a value with what it refers to. See :meth:`capability` for ``keep``."""
         if value is UNDEFINED:
             return
         externals: list[Any] = []
 
         def export(candidate: object) -> int | None:
-            external = self.export(candidate)
+            external = self.export(candidate, keep)
             if external is None:
                 return None
             externals.append(external)
@@ -167,25 +175,45 @@ class Connection:
             for index, (kind, external) in enumerate(externals):
                 setattr(table[index], kind, external)
 
-    def export(self, value: object) -> tuple[str, Any] | None:
+    def export(self, value: object, keep: bool = False) -> tuple[str, Any] | None:
         """The kind and the capability of something that is passed by reference; none for what is not."""
         if isinstance(value, (Stream, Sink)):
             kind = "source" if isinstance(value, Stream) else "sink"
             if isinstance(value.end, Stub) and value.end._handle.connection is self:
                 return kind, value.end._handle.resolve()
             return kind, Served(self, ServedStream(value) if isinstance(value, Stream) else ServedSink(value))
-        capability = self.capability(value)
+        if isinstance(value, Loader):
+            if value._handle.connection is not self:
+                raise EncodeError("the loader of another session can't be sent")
+            return "loader", value._handle.resolve()
+        capability = self.capability(value, keep=keep)
         return None if capability is None else ("target", capability)
 
-    def capability(self, value: object) -> Any:
-        """The capability of something that can be called; none for what can't."""
+    def capability(self, value: object, *, keep: bool = False) -> Any:
+        """The capability of something that can be called; none for what can't.
+
+        :param keep: Whether an object of this process has one capability for all times, so that a worker is found again.
+        """
         if isinstance(value, Call):
             raise EncodeError("a call under way can't be sent: await it first")
         if isinstance(value, Stub):
             if value._handle.connection is not self:
                 raise EncodeError("a stub of another session can't be sent")
             return value._handle.resolve()
-        return Served(self, value) if targets.is_target(value) else None
+        if not targets.is_target(value):
+            return None
+        return self.keep(value) if keep else Served(self, value)
+
+    def keep(self, value: object) -> Any:
+        """The capability of an object of this process, the same each time, if it was not too long ago."""
+        identity = targets.identity(value)
+        if identity not in self.kept:
+            # With the object, so that its identity is nobody else's meanwhile.
+            self.kept[identity] = value, wire.Target._new_client(Served(self, value))
+        self.kept.move_to_end(identity)
+        if len(self.kept) > KEPT_MAX:
+            self.kept.popitem(last=False)
+        return self.kept[identity][1]
 
     def read_value(self, reader: Any) -> Any:
         """Reads a value with what it refers to."""
@@ -251,7 +279,7 @@ class Connection:
         elif isinstance(error, JsError):
             raised = error.value
         name, message, *_ = fields_of_error(raised if isinstance(raised, BaseException) else error)
-        builder.name, builder.message = _utf8(name), _utf8(message)
+        builder.name, builder.message = utf8(name), utf8(message)
         try:
             data = encode(raised, lambda _: None)
         except EncodeError:
@@ -296,9 +324,8 @@ class Served(wire.Target.Server):  # type: ignore[misc]
 
 def error_of(error: Any) -> CoracleError:
     """What the transport or the server refused."""
-    text = str(error.description)
-    while text.startswith("remote exception: "):
-        text = text.removeprefix("remote exception: ")
+    # What the libraries of both sides put in front of a text.
+    text = re.sub("(remote exception: )+(message = )?|^message = ", "", str(error.description)).strip()
     match error.type:
         case "OVERLOADED":
             return OverloadedError(text)
@@ -364,11 +391,6 @@ def _error_of_verdict(verdict: VerdictError) -> JsError:
     camel = ("kind", "limitName", "used", "limit", "started", "subrequestsSent")
     figures = {name: getattr(verdict, field) for name, field in zip(camel, fields, strict=True)}
     return JsError(verdict.message, verdict=figures)
-
-
-def _utf8(text: str) -> str:
-    """The text without lone surrogates, which the wire's texts can't hold."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _from_json(text: str) -> Any:

@@ -62,6 +62,11 @@ def wtf16(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
+def utf8(text: str) -> str:
+    """The text without lone surrogates, which the wire's texts can't hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
 class _Encoder:
     def __init__(self, export: Export, depth_max: int) -> None:
         self.export = export

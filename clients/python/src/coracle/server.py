@@ -6,11 +6,15 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import subprocess
+import sys
 import tempfile
 import threading
+import traceback
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -20,6 +24,7 @@ from .errors import ServeError
 from .session import Session, connect
 
 BUNDLED: Final = Path(__file__).with_name("bin") / "coracle"
+LAUNCH: Final = Path(__file__).with_name("launch.py")
 
 _LOG: Final = logging.getLogger("coracle.server")
 _LEVELS: Final[Mapping[str, int]] = {"ERROR": logging.ERROR, "WARN": logging.WARNING, "INFO": logging.DEBUG}
@@ -52,6 +57,8 @@ def serve(*, limits: Limits | None = None, args: Sequence[str] = ()) -> Server:
         async with coracle.serve() as session: ...       # ends with the block
         server = coracle.serve(); server.address         # ends with the interpreter, or when it is collected
 
+    On Linux it also ends where the program is killed.
+
     :param limits: Limits for all workers, instead of the defaults.
     :param args: More arguments for ``coracle serve``.
     :raises ServeError: If it can't be started.
@@ -64,8 +71,8 @@ class Server:
 
     def __init__(self, limits: Limits | None = None, args: Sequence[str] = ()) -> None:
         program = binary()
-        self._directory = tempfile.TemporaryDirectory(prefix="coracle-", dir=_short_directory())
-        command = [str(program), "serve", "--listen", f"unix:{self._directory.name}/socket"]
+        folder = tempfile.mkdtemp(prefix="coracle-", dir=_short_directory())
+        command = [str(program), "serve", "--listen", f"unix:{folder}/socket"]
         # It ends with its only client, so it has nothing to wait for.
         command += ["--drain-delay-ms", "0", "--drain-grace-ms", "0", "--log-format", "json"]
         for name, value in ({} if limits is None else vars(limits)).items():
@@ -73,14 +80,12 @@ class Server:
                 command += ["--limit", f"{name}={value}"]
         command += args
         try:
-            self._process = subprocess.Popen(
-                command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-            )
+            self._start = _Start(command)
         except OSError as error:
-            self._directory.cleanup()
+            shutil.rmtree(folder)
             raise ServeError(f"the server can't be started: {error}") from error
-        self._start = _Start(self._process)
-        self._end = weakref.finalize(self, _end, self._process, self._directory)
+        self._process = self._start.process
+        self._end = weakref.finalize(self, _end, self._process, folder, os.getpid())
         self._session: Session | None = None
 
     @property
@@ -138,22 +143,42 @@ class Server:
 
 
 class _Start:
-    """Reads what a server logs, in a thread, and finds in it where the server listens."""
+    """Starts a server, reads what it logs, and finds in it where it listens: in a thread that is there for as long as
+    the server, because Linux takes the server for orphaned when the thread is gone that started it.
+    """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
+    def __init__(self, command: list[str]) -> None:
         self.is_over = threading.Event()
         self.listen: str | None = None
         self.admin: str | None = None
         self.said: list[str] = []
-        threading.Thread(target=self.read, name="coracle-server-log", daemon=True).start()
+        started: Future[subprocess.Popen[bytes]] = Future()
+        threading.Thread(target=self.run, args=(command, started), name="coracle-server", daemon=True).start()
+        self.process = started.result()
 
-    def read(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr as lines:
+    def run(self, command: list[str], started: Future[subprocess.Popen[bytes]]) -> None:
+        try:
+            process = subprocess.Popen(
+                _launched(command),
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+        except BaseException as error:
+            started.set_exception(error)
+            return
+        started.set_result(process)
+        assert process.stderr is not None
+        with process.stderr as lines:
             for raw in lines:
-                self.heard(raw.decode("utf-8", "replace").rstrip())
+                try:
+                    self.heard(raw.decode("utf-8", "replace").rstrip())
+                except Exception:
+                    # Of the program's logging, which must not end the server.
+                    traceback.print_exc()
         self.is_over.set()
+        process.wait()
 
     def heard(self, line: str) -> None:
         try:
@@ -180,14 +205,24 @@ class _Start:
         return self.listen
 
 
-def _end(process: subprocess.Popen[bytes], directory: tempfile.TemporaryDirectory[str]) -> None:
+def _launched(command: list[str]) -> list[str]:
+    """The command, by way of what binds the server to the life of this process, where that can be had."""
+    is_python = Path(sys.executable or "").name.startswith(("python", "pypy"))  # And not what Python is embedded in.
+    if sys.platform != "linux" or not is_python:
+        return command
+    return [sys.executable, "-I", "-S", str(LAUNCH), str(os.getpid()), *command]
+
+
+def _end(process: subprocess.Popen[bytes], folder: str, program: int) -> None:
+    if os.getpid() != program:
+        return  # A fork of the program ends, and the server is not its own.
     process.terminate()
     try:
         process.wait(_END_SECONDS_MAX)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    directory.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _short_directory() -> str | None:

@@ -9,12 +9,13 @@ from typing import Any, Final
 import capnp
 
 from . import event_loop
-from .code import Limits, Module, limits_fields, module_body
+from .code import Limits, Module, WorkerCode, limits_fields, write_code
+from .code_source import CodeSource, ServedSource
 from .connection import Connection, error_of
 from .errors import ConnectError, CoracleError
 from .outcome import Outcome
-from .stubs import Stub
-from .targets import Gateway, RpcTarget, Target
+from .stubs import Loader, Stub
+from .targets import Gateway, RpcTarget, Tail, Target
 from .values import UNDEFINED
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7070"
@@ -104,6 +105,8 @@ class Session:
     def __init__(self, connection: Connection, loader: Any, session: Any, tenant: str) -> None:
         self._connection = connection
         self._loader = connection.hold(loader)
+        self.loader = Loader(self._loader)
+        """Put into a worker's ``env``, it lets that worker load workers."""
         # Kept because the login ends when it is dropped.
         self._session = connection.hold(session)
         self.tenant = tenant
@@ -117,6 +120,8 @@ class Session:
         env: Mapping[str, Any] | None = None,
         outbound: object | None = UNDEFINED,
         limits: Limits | None = None,
+        tails: Sequence[object] = (),
+        streaming_tails: Sequence[object] = (),
         compatibility_date: str = "",
         compatibility_flags: Sequence[str] = (),
     ) -> Worker:
@@ -133,24 +138,76 @@ class Session:
             or a gateway: a stub, an object with ``async def fetch(self, request)`` (and ``connect(self, address, options=None)``),
             or a function that takes a :class:`~coracle.Request` and returns a :class:`~coracle.Response`.
         :param limits: Lower limits than the server's.
+        :param tails: What is told of each call when it is over: functions that take a list of events, ``RpcTarget``s
+            with a method ``tail``, or stubs. They delay nobody. docs/runtime.md says what is in an event.
+        :param streaming_tails: What is told while it runs; the method is ``tailStream``.
         :param compatibility_date: ``YYYY-MM-DD``; empty for the newest date that the server knows.
+        :param compatibility_flags: By the Workers rules.
         :raises EncodeError: If something in ``env`` can't be sent.
         """
         request = self._loader.resolve().load_request()
         code = request.init("code")
-        code.compatibilityDate = compatibility_date
-        code.compatibilityFlags = list(compatibility_flags)
-        code.mainModule = next(iter(modules), "") if main_module is None else main_module
-        code.modules = [{"name": name, "body": module_body(name, module)} for name, module in modules.items()]
+        write_code(code, WorkerCode(modules, main_module, compatibility_date, compatibility_flags))
+        self._write_given(code, env, outbound, limits)
+        code.tails = [self._tail(tail) for tail in tails]
+        code.streamingTails = [self._tail(tail) for tail in streaming_tails]
+        return Worker(self._connection, self._connection.send(request))
+
+    def get(
+        self,
+        id: str,
+        source: CodeSource,
+        *,
+        fingerprint: str | bytes = b"",
+        env: Mapping[str, Any] | None = None,
+        outbound: object | None = UNDEFINED,
+        limits: Limits | None = None,
+    ) -> Worker:
+        """The worker that is there for these arguments, with its state. Where there is none, the source is asked for
+        its code, once, whoever else asks meanwhile. May be used right away, like what :meth:`load` returns.
+
+        Workers that are given data only are shared by all clients of the tenant. Functions and objects have to be the
+        very same each time, wherever they are: a lambda that is written into the call is another one each time.
+
+        :param id: Any name of at most 1,024 bytes.
+        :param source: A function without parameters, sync or async, that returns the modules by name or a
+            :class:`~coracle.WorkerCode`, within 30 s. What it raises fails the request, and is not kept.
+        :param fingerprint: What stands for the code: a hash of it, or a version. Without one, code that has changed is
+            noticed only when the worker has to be loaded again.
+        :param env: As for :meth:`load`.
+        :param outbound: As for :meth:`load`.
+        :param limits: As for :meth:`load`.
+        :raises EncodeError: If something in ``env`` can't be sent.
+        """
+        if not callable(source):
+            raise TypeError(f"a source is a function that returns the code, and not {type(source).__name__}")
+        request = self._loader.resolve().get_request()
+        request.id = id
+        request.fingerprint = fingerprint.encode() if isinstance(fingerprint, str) else fingerprint
+        self._write_given(request, env, outbound, limits, keep=True)
+        request.source = served = ServedSource(source)
+        return Worker(self._connection, self._connection.send(request), served)
+
+    def _write_given(
+        self,
+        builder: Any,
+        env: Mapping[str, Any] | None,
+        outbound: object | None,
+        limits: Limits | None,
+        keep: bool = False,
+    ) -> None:
+        """Writes what a worker is given besides its code."""
         if env is not None:
-            self._connection.write_value(code.init("env"), env)
+            self._connection.write_value(builder.init("env"), env, keep=keep)
         if outbound is None:
-            code.outbound.none = None
+            builder.outbound.none = None
         elif outbound is not UNDEFINED:
             gateway = outbound if isinstance(outbound, (Stub, Target, RpcTarget)) else Gateway(outbound)
-            code.outbound.gateway = self._connection.capability(gateway)
-        code.limits = limits_fields(limits)
-        return Worker(self._connection, self._connection.send(request))
+            builder.outbound.gateway = self._connection.capability(gateway, keep=keep)
+        builder.limits = limits_fields(limits)
+
+    def _tail(self, tail: object) -> Any:
+        return self._connection.capability(tail if isinstance(tail, Stub) else Tail(tail))
 
     async def close(self) -> None:
         """Ends the session. Calls under way end with DisconnectedError."""
@@ -173,8 +230,9 @@ class Session:
 class Worker:
     """A loaded worker. The server lets go of it when this and its entrypoints are collected."""
 
-    def __init__(self, connection: Connection, loading: Any) -> None:
+    def __init__(self, connection: Connection, loading: Any, source: ServedSource | None = None) -> None:
         self._connection = connection
+        self._source = source
         self._worker = connection.hold(connection.lean(loading.worker))
         self._loading = connection.hold(loading)
         self._is_accepted = False
@@ -192,7 +250,7 @@ class Worker:
         else:
             self._is_accepted = True
             return self
-        raise failure
+        raise failure from None if self._source is None else self._source.error
 
     def entrypoint(
         self, name: str = "default", *, props: Mapping[str, Any] | None = None, limits: Limits | None = None

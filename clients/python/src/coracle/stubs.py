@@ -134,6 +134,16 @@ class Stub(Remote):
         return f"<{type(self).__name__} {self._handle.number}>"
 
 
+class Loader:
+    """What workers load workers with: put ``session.loader`` into ``env`` as ``LOADER``, and the worker has
+    ``env.LOADER.load(code)`` and ``env.LOADER.get(id, callback)``. What it loads belongs to the same session and has no
+    limit that is higher than its own.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+
 class Call(Remote):
     """A call under way. ``await`` it for what it returns.
 

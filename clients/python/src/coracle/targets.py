@@ -7,12 +7,16 @@ in plain dicts and lists there, and nothing of what Python hangs on its objects.
 from __future__ import annotations
 
 import inspect
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from types import BuiltinMethodType, MethodType
+from typing import Any, Final
 
 from .errors import JsError
 from .stubs import Remote, Stub
+
+_TAIL_LOG: Final = logging.getLogger("coracle.tail")
 
 
 class RpcTarget:
@@ -47,6 +51,9 @@ class Gateway(Target):
     """What a worker's ``fetch()`` and ``connect()`` go to: an object with such methods, or a function that takes a request."""
 
     def __init__(self, gateway: object) -> None:
+        if not (callable(gateway) or hasattr(gateway, "fetch") or hasattr(gateway, "connect")):
+            kind = type(gateway).__name__
+            raise TypeError(f"a gateway is a function, an object with fetch() or connect(), or a stub, and not {kind}")
         self.gateway = gateway
 
     async def call(self, path: tuple[str, ...], args: list[Any]) -> Any:
@@ -61,11 +68,36 @@ class Gateway(Target):
         return await result if inspect.isawaitable(result) else result
 
 
+class Tail(Target):
+    """What is told of a worker's calls: a function that takes the events, or an object with a method for them."""
+
+    def __init__(self, tail: object) -> None:
+        if isinstance(tail, Remote) or not is_target(tail):
+            raise TypeError(f"a tail is a function, an RpcTarget or a stub, and not {type(tail).__name__}")
+        self.tail = tail
+
+    async def call(self, path: tuple[str, ...], args: list[Any]) -> Any:
+        is_object = isinstance(self.tail, (RpcTarget, Target))
+        try:
+            await call(self.tail, path if is_object else (), args)
+        except Exception:
+            # Nobody waits for what a tail returns, so nobody else would say it.
+            _TAIL_LOG.exception("a tail raised")
+            raise
+
+
 def is_target(value: object) -> bool:
     """Whether it is passed by reference."""
     if isinstance(value, (RpcTarget, Target)):
         return True
     return callable(value) and not isinstance(value, (type, Remote))
+
+
+def identity(value: object) -> Hashable:
+    """What is equal for what is the same object. Methods are made anew whenever they are read."""
+    if isinstance(value, Gateway):
+        return Gateway, identity(value.gateway)
+    return value if isinstance(value, (MethodType, BuiltinMethodType)) else id(value)
 
 
 async def call(target: object, path: tuple[str, ...], args: list[Any]) -> Any:
