@@ -4,7 +4,7 @@ use crate::{
     process::Server,
     rpc::{self, Called, Client},
     samples::Samples,
-    workloads::{Set, Workloads},
+    workloads::{Set, Workload, Workloads},
 };
 use anyhow::Context;
 use coracle_schema::worker;
@@ -29,7 +29,8 @@ pub(crate) struct Figures {
     pub(crate) cold_scripts_ms: Samples,
     pub(crate) cold_scripts_cpu_us: f64,
     pub(crate) cold_large_ms: Samples,
-    pub(crate) tools_ms: Samples,
+    pub(crate) tools_sequential_ms: Samples,
+    pub(crate) tools_concurrent_ms: Samples,
     pub(crate) warm_ms: Samples,
     pub(crate) warm_cpu_us: f64,
     pub(crate) warm_per_second: f64,
@@ -58,7 +59,8 @@ impl Figures {
             "cold_scripts_ms": self.cold_scripts_ms.json(),
             "cold_scripts_cpu_us": self.cold_scripts_cpu_us,
             "cold_large_ms": self.cold_large_ms.json(),
-            "tools_ms": self.tools_ms.json(),
+            "tools_sequential_ms": self.tools_sequential_ms.json(),
+            "tools_concurrent_ms": self.tools_concurrent_ms.json(),
             "warm_ms": self.warm_ms.json(),
             "warm_cpu_us": self.warm_cpu_us,
             "warm_per_second": self.warm_per_second,
@@ -76,12 +78,6 @@ impl Figures {
 }
 
 const SMALL: &str = "export default { async run(n) { return n + 1; } };";
-
-/// What generated code does with tools: a class entrypoint, ten calls one after the other.
-const TOOLS: &str = "import { WorkerEntrypoint } from 'cloudflare:workers';
-export default class extends WorkerEntrypoint {
-    async run(tool) { let sum = 0; for (let i = 0; i < 10; i++) sum += await tool(i); return sum; }
-};";
 
 pub(crate) async fn measure(
     executable: &Path,
@@ -127,14 +123,10 @@ pub(crate) async fn measure(
     progress("cold, 20 kB");
     let cold_large_ms = cold_large(&client, workloads, scale(200, 40)).await?;
 
-    progress("ten calls of a tool");
-    let mut tools_ms = Samples::default();
-    for index in 0..scale(1_000, 100) {
-        let began = Instant::now();
-        let worker = client.load(&format!("{TOOLS} // {index}"));
-        rpc::call_with_tool(&rpc::entrypoint(&worker, 0, 0)).await?;
-        tools_ms.push(ms(began));
-    }
+    progress("calls of tools");
+    let tools_sequential_ms =
+        tools(&client, &workloads.tools_sequential, scale(1_000, 100)).await?;
+    let tools_concurrent_ms = tools(&client, &workloads.tools_concurrent, scale(100, 20)).await?;
 
     progress("warm");
     let worker = client.load(SMALL);
@@ -188,7 +180,8 @@ pub(crate) async fn measure(
         cold_scripts_ms,
         cold_scripts_cpu_us,
         cold_large_ms,
-        tools_ms,
+        tools_sequential_ms,
+        tools_concurrent_ms,
         warm_ms,
         warm_cpu_us,
         warm_per_second,
@@ -241,6 +234,19 @@ fn echo(count: usize) -> anyhow::Result<Samples> {
     echoing
         .join()
         .map_err(|_| anyhow::anyhow!("the echo panicked"))??;
+    Ok(samples)
+}
+
+/// A fresh sandbox for each call, which calls a function of this process.
+async fn tools(client: &Client, workload: &Workload, count: usize) -> anyhow::Result<Samples> {
+    let mut samples = Samples::default();
+    for index in 0..count {
+        let began = Instant::now();
+        let worker = client.load(&format!("{}// {index}", workload.source));
+        let entrypoint = rpc::entrypoint(&worker, 0, 0);
+        rpc::call_with_tool(&entrypoint, &workload.expected).await?;
+        samples.push(ms(began));
+    }
     Ok(samples)
 }
 

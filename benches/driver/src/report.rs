@@ -77,10 +77,17 @@ pub(crate) fn write(
             budget: Some(3.0),
         },
         Row {
-            what: "cold class entrypoint with ten calls of a client's function, one after the other, over TCP, p50",
+            what: "Code Mode's shape: cold class entrypoint, ten calls of the caller's function in turn, over TCP, p50",
             unit: "ms",
-            peer: None,
-            ours: Some(ours.tools_ms.quantile(0.5)),
+            peer: peer_figure("/tools_sequential_http_ms/p50"),
+            ours: Some(ours.tools_sequential_ms.quantile(0.5)),
+            budget: None,
+        },
+        Row {
+            what: "the same with a thousand calls at once, over TCP, p50",
+            unit: "ms",
+            peer: peer_figure("/tools_concurrent_http_ms/p50"),
+            ours: Some(ours.tools_concurrent_ms.quantile(0.5)),
             budget: None,
         },
         Row {

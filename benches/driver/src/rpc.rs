@@ -129,8 +129,11 @@ impl target::Server for Tool {
     }
 }
 
-/// Calls `run(tool)` with a function of this process.
-pub(crate) async fn call_with_tool(target: &target::Client) -> anyhow::Result<()> {
+/// Calls `run(tool)` with a function of this process that answers 1.
+pub(crate) async fn call_with_tool(
+    target: &target::Client,
+    expected: &Value,
+) -> anyhow::Result<()> {
     /// `[external 0]` in CBOR.
     const ARGS: [u8; 5] = [0x81, 0xd9, 0x9c, 0x40, 0x00];
     let mut request = target.call_request();
@@ -145,8 +148,10 @@ pub(crate) async fn call_with_tool(target: &target::Client) -> anyhow::Result<()
     let outcome = response.get()?.get_outcome();
     match outcome.which()? {
         call_results::outcome::Value(value) => match value?.which()? {
-            coracle_schema::value::Json(Ok(text)) if text.to_str()? == "10" => Ok(()),
-            _ => bail!("not the sum of ten answers"),
+            coracle_schema::value::Json(Ok(text)) if text.to_str()? == expected.to_string() => {
+                Ok(())
+            }
+            _ => bail!("not the sum of the answers, {expected}"),
         },
         _ => bail!("the worker with tools did not answer with a value"),
     }

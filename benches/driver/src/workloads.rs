@@ -20,6 +20,10 @@ pub(crate) struct Workloads {
     pub(crate) cpu_source: String,
     pub(crate) json_source: String,
     pub(crate) json: Vec<(String, Value)>,
+    /// Calls a function ten times, one after the other.
+    pub(crate) tools_sequential: Workload,
+    /// Calls a function a thousand times at once.
+    pub(crate) tools_concurrent: Workload,
     /// Returns the source of a module of about 20 kB for a seed.
     pub(crate) large_source: String,
 }
@@ -56,7 +60,17 @@ impl Workloads {
                 })
                 .collect()
         };
+        let tools = |key: &str| -> anyhow::Result<Workload> {
+            let entry = &manifest["tools"][key];
+            Ok(Workload {
+                source: read(entry["file"].as_str().context("manifest: file")?)?,
+                argument: Value::Null,
+                expected: entry["expected"].clone(),
+            })
+        };
         Ok(Self {
+            tools_sequential: tools("sequential")?,
+            tools_concurrent: tools("concurrent")?,
             small: set("small")?,
             scripts: set("scripts")?,
             programs: programs("cpu")?,

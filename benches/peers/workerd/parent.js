@@ -39,6 +39,9 @@ const ROUTES = {
     for (const job of jobs.slice(first, first + count)) answers.push(await cold(loader, job));
     return answers;
   },
+  async "GET /tools"({ loader, first }) {
+    return loader.load(code(jobs[first].source)).getEntrypoint().run(() => 1);
+  },
   async "GET /named"({ loader, first }) {
     return named(loader, jobs[first]).run(jobs[first].argument);
   },

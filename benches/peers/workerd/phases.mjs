@@ -1,7 +1,7 @@
 // What is measured, one function a phase. A phase ends after its count or its time, whichever comes first, so that a busy
 // machine gives fewer samples and not a longer run; `n` in the result says how many there were.
 
-import { check, jobsOf, jsonOperationsPerCall, largeJobs, programJobs } from "./workloads.mjs";
+import { check, jobsOf, jsonOperationsPerCall, largeJobs, programJobs, toolJobs } from "./workloads.mjs";
 import { now, Workerd } from "./workerd.mjs";
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -124,6 +124,24 @@ export async function coldBatches(workerd, { perBatch, ...bounds }) {
 export async function coldLarge(workerd, bounds) {
   const cold = await coldPairs(workerd, await largeJobs(bounds.count), bounds);
   return { cold_20k_ms: summary(cold.engine) };
+}
+
+/** A sandbox of its own for each request, which calls a function of the parent: ten times in turn, a thousand times at once. */
+export async function tools(workerd, bounds) {
+  const timed = async (name, { count, secondsMax }) => {
+    const jobs = toolJobs(name, count);
+    await upload(workerd, jobs);
+    const samples = await repeat({ count, secondsMax }, async (i) => {
+      const { ms, answer } = await workerd.get(`/tools?first=${i}`);
+      check(jobs[i], answer);
+      return ms;
+    });
+    return summary(samples);
+  };
+  return {
+    tools_sequential_http_ms: await timed("sequential", bounds.sequential),
+    tools_concurrent_http_ms: await timed("concurrent", bounds.concurrent),
+  };
 }
 
 /** Calls on one reused stub, inside the parent; and one call a request, as a client over the network sees a warm one. */

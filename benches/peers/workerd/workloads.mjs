@@ -22,6 +22,16 @@ export function jobsOf(set, count) {
   });
 }
 
+/** Workers that call a function, each of a source that workerd has never seen. */
+export function toolJobs(name, count) {
+  const { file, expected } = manifest.tools[name];
+  const text = read(file);
+  return Array.from({ length: count }, () => {
+    made += 1;
+    return { id: `${file} ${made}`, source: `${text}// ${RUN} ${made}\n`, expected };
+  });
+}
+
 /** Modules of 20 kB, each of a seed of its own; what they must answer is found by running them here. */
 export function largeJobs(count) {
   const { argument } = manifest.large;

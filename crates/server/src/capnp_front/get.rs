@@ -123,10 +123,10 @@ async fn provide(
     let response = match asked {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => {
-            let message = message(format!("could not be asked: {}", error.extra));
+            let why = error.extra.trim_start_matches("remote exception: ");
             return Err(match error.kind {
-                ErrorKind::Disconnected => GetError::SourceGone(message),
-                _ => GetError::Source(message),
+                ErrorKind::Disconnected => GetError::SourceGone(message(format!("is gone: {why}"))),
+                _ => failed(format!("failed: {why}")),
             });
         }
         Err(_) => {
