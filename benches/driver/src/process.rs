@@ -29,6 +29,11 @@ impl Server {
                 "127.0.0.1:0",
                 "--drain-delay-ms",
                 "0",
+                // For the thousand calls at once.
+                "--limit",
+                "subrequests_max=2000",
+                "--limit",
+                "subrequests_in_flight_max=1000",
             ])
             .stderr(Stdio::piped())
             .spawn()

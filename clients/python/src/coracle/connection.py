@@ -325,7 +325,7 @@ class Served(wire.Target.Server):  # type: ignore[misc]
 def error_of(error: Any) -> CoracleError:
     """What the transport or the server refused."""
     # What the libraries of both sides put in front of a text.
-    text = re.sub("(remote exception: )+(message = )?|^message = ", "", str(error.description)).strip()
+    text = re.sub("(remote exception: )+(message = )?|(^|(?<=: ))message = ", "", str(error.description)).strip()
     match error.type:
         case "OVERLOADED":
             return OverloadedError(text)
