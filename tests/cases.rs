@@ -1,7 +1,8 @@
 //! The log of cases: public failures of others, each as a worker with the right answer.
 //!
 //! `cases/<area>/<id>.js` begins with where the case is from, the rule, and what its `run` has to answer, as JSON. Each is
-//! run twice, in workers of their own, which must not see each other.
+//! run twice, in workers of their own, which must not see each other. `cases/README.md` lists them, and those that other
+//! tests guard.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
@@ -15,10 +16,14 @@ use std::{
 };
 use support::{Server, client};
 
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
-    let mut cases: Vec<PathBuf> = fs::read_dir(folder)
+    let mut cases: Vec<PathBuf> = fs::read_dir(repository().join("tests/cases"))
         .unwrap()
+        .filter(|area| area.as_ref().unwrap().path().is_dir())
         .flat_map(|area| fs::read_dir(area.unwrap().path()).unwrap())
         .map(|case| case.unwrap().path())
         .collect();
@@ -66,4 +71,45 @@ async fn every_case_has_its_right_answer() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_list_names_every_case_and_tests_that_there_are() {
+    let list = fs::read_to_string(repository().join("tests/cases/README.md")).unwrap();
+    for case in cases() {
+        let area = case.parent().unwrap().file_name().unwrap();
+        let name = format!(
+            "`{}/{}`",
+            area.display(),
+            case.file_name().unwrap().display()
+        );
+        assert!(list.contains(&name), "{name} is not on the list");
+    }
+    let rows: Vec<&str> = list
+        .lines()
+        .filter(|line| line.starts_with("| X") || line.starts_with("| R"))
+        .collect();
+    assert!(rows.len() >= 23, "{} rows", rows.len());
+    for row in rows {
+        let guards = row.split(" | ").nth(2).unwrap();
+        for part in guards.split("; ") {
+            let quoted: Vec<&str> = part.split('`').skip(1).step_by(2).collect();
+            match &quoted[..] {
+                [case] => assert!(
+                    repository().join("tests/cases").join(case).is_file(),
+                    "{row}"
+                ),
+                [tests @ .., file] => {
+                    let source = fs::read_to_string(repository().join(file)).unwrap();
+                    for test in tests {
+                        assert!(
+                            source.contains(&format!("fn {test}()")),
+                            "{test} is not in {file}"
+                        );
+                    }
+                }
+                [] => panic!("nothing guards {row}"),
+            }
+        }
+    }
 }

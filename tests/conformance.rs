@@ -26,6 +26,9 @@ use workerd::Workerd;
 /// Answers that have to be the same as workerd's, or better.
 const GOOD_MIN: usize = 230;
 
+/// workerd's own tests of its loader, and what guards the same here.
+const LOADER_TESTS: &str = include_str!("conformance/loader-tests.md");
+
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance")
 }
@@ -267,12 +270,43 @@ fn document(count: &Count, rows: &str) -> String {
          compared.\n\n\
          The questions are in `tests/conformance/questions.js`, the answers in `workerd.json` and `judgements.json` beside \
          it; `cargo test --test conformance` asks them and compares this page.\n\n\
-         | question | verdict | why |\n|---|---|---|\n{rows}",
+         | question | verdict | why |\n|---|---|---|\n{rows}\n{LOADER_TESTS}",
         all = count.same + count.better + count.absent,
         same = count.same,
         better = count.better,
         absent = count.absent,
     )
+}
+
+#[test]
+fn every_counterpart_of_workerds_tests_is_there() {
+    let questions = read("workerd.json");
+    let rows = LOADER_TESTS.lines().filter(|line| line.contains("| `"));
+    let mut count = 0;
+    for row in rows {
+        count += 1;
+        let counterparts = row.split(" | ").nth(1).unwrap();
+        let names: Vec<&str> = counterparts.split('`').skip(1).step_by(2).collect();
+        for (index, name) in names.iter().enumerate() {
+            let file = names[index..]
+                .iter()
+                .find(|name| name.starts_with("tests/"));
+            let is_there = match file {
+                _ if questions.contains_key(*name)
+                    || name.starts_with("tests/")
+                    || *name == "wasm" =>
+                {
+                    true
+                }
+                Some(file) => fs::read_to_string(folder().join("../..").join(file))
+                    .unwrap()
+                    .contains(&format!("fn {name}()")),
+                None => false,
+            };
+            assert!(is_there, "{name}: {row}");
+        }
+    }
+    assert!(count >= 20, "{count} rows");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod support;
 
-use coracle_client::{Coracle, Payload, Value, args};
+use coracle_client::{Coracle, Error, Payload, Value, args};
 use std::{
     env,
     process::{Command, Stdio},
@@ -110,6 +110,46 @@ async fn a_client_process_that_holds_many_stubs() {
         naps.spawn(async move { entrypoint.call("nap", args![]).await });
     }
     naps.join_all().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_is_an_error_of_every_call_and_no_panic() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let entrypoint = load(
+        &coracle,
+        "wait() { return new Promise(done => setTimeout(done, 20_000)) } nest(f) { return f() }",
+    );
+    let never = coracle.function(|_| std::future::pending());
+    let mut nest = Payload::default();
+    let stub = nest.external(&never);
+    nest.value = Value::Array(vec![stub]);
+    let calls = async {
+        futures::join!(
+            entrypoint.call("wait", args![]),
+            entrypoint.call("nest", nest)
+        )
+    };
+    let killed = async {
+        eventually("both calls run", async || {
+            match server.gauges().await.calls {
+                2 => Ok(()),
+                calls => Err(format!("{calls} calls")),
+            }
+        })
+        .await;
+        // Killed, not ended.
+        drop(server);
+    };
+    let both = async { futures::join!(calls, killed) };
+    let ((waited, nested), ()) = within(PATIENCE, "the calls end", both).await;
+    for outcome in [waited, nested] {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, Error::Disconnected(_)), "{error:?}");
+    }
+    let later = within(PATIENCE, "a later call", entrypoint.call("wait", args![])).await;
+    let error = later.unwrap_err();
+    assert!(matches!(error, Error::Disconnected(_)), "{error:?}");
 }
 
 #[tokio::test]

@@ -722,6 +722,92 @@ async fn the_callback_runs_later_and_also_when_nobody_calls() {
 }
 
 #[tokio::test]
+async fn a_child_that_aborts_itself_is_an_error_and_a_named_one_starts_anew() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let found = run(
+        &coracle,
+        r#"
+        const source = "let n = 0;" + methods("next() { return ++n } die() { this.ctx.abort(new Error('enough')); return new Promise(() => {}) }")
+            .replace("import", "\nimport");
+        const results = [];
+        for (const get of [() => this.env.LOADER.get("named", () => code(source)), () => this.env.LOADER.load(code(source))]) {
+            const child = get().getEntrypoint();
+            results.push(await child.next(), await child.next(), (await failure(() => child.die()))[1]);
+            results.push(await get().getEntrypoint().next());
+        }
+        return results.join();"#,
+    )
+    .await;
+    assert_eq!(found, Value::from("1,2,enough,1,1,2,enough,1"));
+    drop(coracle);
+    server.is_empty().await;
+}
+
+#[tokio::test]
+async fn code_that_comes_too_late_harms_nobody() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let worker = parent(
+        &coracle,
+        r#"
+        start() {
+            const promised = Promise.withResolvers();
+            globalThis.provide = () => promised.resolve(code(methods("run() { return 'late' }")));
+            globalThis.child = this.env.LOADER.get("late", () => promised.promise);
+            const answer = globalThis.child.getEntrypoint().run();
+            this.ctx.waitUntil(answer.then((text) => { globalThis.answer = text }, (error) => { globalThis.answer = error.message }));
+        }
+        provide() { globalThis.provide() }
+        async again() { return await globalThis.child.getEntrypoint().run() }
+        answer() { return globalThis.answer }"#,
+    );
+    let entrypoint = worker.entrypoint("default");
+    // The call that asked is over when another provides the code: nothing of its own was under way that it could wait for.
+    called(&entrypoint, "start").await;
+    assert_eq!(called(&entrypoint, "answer").await, Value::Undefined);
+    called(&entrypoint, "provide").await;
+    assert_eq!(called(&entrypoint, "again").await, "late".into());
+    assert_eq!(called(&entrypoint, "answer").await, Value::Undefined);
+    // And nobody is there any more.
+    called(&entrypoint, "start").await;
+    drop((entrypoint, worker, coracle));
+    server.is_empty().await;
+}
+
+#[tokio::test]
+async fn what_is_done_to_the_code_after_the_load_changes_nothing() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let found = run(
+        &coracle,
+        r#"
+        const buffer = new ArrayBuffer(4, { maxByteLength: 64 });
+        new Uint8Array(buffer).set([1, 2, 3, 4]);
+        const loaded = code("import data from 'data.bin'; " + methods("run() { return [...new Uint8Array(data)].join('') + this.env.a.join('') }"));
+        loaded.modules["data.bin"] = { data: buffer };
+        loaded.env = { a: [5, 6] };
+        const worker = this.env.LOADER.load(loaded);
+        buffer.resize(64);
+        new Uint8Array(buffer).fill(9);
+        loaded.env.a.push(7);
+        loaded.modules["main.js"] = "throw new Error('changed')";
+        const results = [await worker.getEntrypoint().run()];
+        const later = this.env.LOADER.get("resized", async () => {
+            const small = new ArrayBuffer(8, { maxByteLength: 8 });
+            loaded.modules["main.js"] = "import data from 'data.bin'; " + methods("run() { return data.byteLength }");
+            loaded.modules["data.bin"] = { data: small };
+            small.resize(2);
+            return loaded;
+        });
+        results.push(await later.getEntrypoint().run());
+        return results.join();"#,
+    )
+    .await;
+    assert_eq!(found, Value::from("123456,2"));
+}
+
+#[tokio::test]
 async fn what_could_not_be_provided_or_started_is_provided_anew() {
     let server = Server::start();
     let coracle = client(server.address()).await;
