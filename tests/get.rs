@@ -372,6 +372,7 @@ async fn a_closed_login_loses_what_it_shares_and_the_others_keep_it() {
         export default class extends WorkerEntrypoint {
             nap() { return new Promise(done => setTimeout(done, 25_000)); }
             count() { return ++n; }
+            counter() { return () => ++n; }
         }";
     let server = Server::start();
     LocalSet::new()
@@ -393,6 +394,15 @@ async fn a_closed_login_loses_what_it_shares_and_the_others_keep_it() {
             };
             assert_eq!(count(&entrypoint).await.unwrap(), Outcome::Json("1".into()));
             assert_eq!(count(&others).await.unwrap(), Outcome::Json("2".into()));
+            let mut counter = entrypoint.call_request();
+            counter.get().init_path(1).set(0, "counter");
+            let counter = counter.send().pipeline.get_pipeline();
+            let of_counter = within(
+                PATIENCE,
+                "a call",
+                wire::outcome(wire::call_itself(&counter)),
+            );
+            assert_eq!(of_counter.await.unwrap(), Outcome::Json("3".into()));
             let nap = tokio::task::spawn_local(wire::outcome(wire::call(&entrypoint, "nap")));
             eventually("the nap has begun", async || {
                 match server.gauges().await.calls {
@@ -414,6 +424,13 @@ async fn a_closed_login_loses_what_it_shares_and_the_others_keep_it() {
                 .unwrap();
             assert_eq!(nap, Outcome::Verdict("Cancelled".into()));
             let again = count(&entrypoint).await.unwrap_err();
+            assert!(again.extra.contains("the session is closed"), "{again}");
+            let of_counter = within(
+                PATIENCE,
+                "a call",
+                wire::outcome(wire::call_itself(&counter)),
+            );
+            let again = of_counter.await.unwrap_err();
             assert!(again.extra.contains("the session is closed"), "{again}");
             let late = wire::entrypoint(&got(&loader, METHODS));
             let again = count(&late).await.unwrap_err();

@@ -149,6 +149,13 @@ pub fn get(target: &target::Client, path: &[&str]) -> RemotePromise<call_results
     request.send()
 }
 
+/// Calls what it is, without arguments; the result is wanted as JSON.
+pub fn call_itself(target: &target::Client) -> RemotePromise<call_results::Owned> {
+    let mut request = target.call_request();
+    request.get().set_result_form(coracle_schema::Form::Json);
+    request.send()
+}
+
 /// Calls a method with one text.
 pub fn call_with(
     target: &target::Client,

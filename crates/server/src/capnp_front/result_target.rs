@@ -6,14 +6,18 @@
 //! A result is as large as a worker likes to make it, and is read on a thread that serves many. So what is read is cut
 //! out of the bytes; a tree, which takes tens of times their memory that nobody counts, is built of little only.
 
-use super::{Connected, convert, pipelined::pipelined, refused};
+use super::{
+    Connected, convert,
+    pipelined::pipelined,
+    target::{Asked, call_for},
+};
 use crate::{
     outcome::Answered,
-    router::{Address, Payload},
+    router::{Address, Owner},
 };
 use capnp::Error;
 use coracle_isolate::{Bytes, CallAccess, Form, Outcome, Thrown};
-use coracle_schema::{self as schema, call_results, target};
+use coracle_schema::{call_results, target};
 use coracle_transport::Held;
 use coracle_value::{Bounds, Selected, Value};
 use std::{borrow::Cow, fmt::Display, rc::Rc};
@@ -38,6 +42,7 @@ pub(super) fn answer_report(
     convert::write_report(connected, &report, &externals, results.reborrow())?;
     let pipeline = ResultServer {
         connected: Rc::clone(connected),
+        owner: connected.owner.borrow().clone(),
         outcome: report.outcome,
         externals,
         _held: held,
@@ -57,6 +62,8 @@ fn outcome_bytes(outcome: &Outcome) -> u64 {
 
 struct ResultServer {
     connected: Rc<Connected>,
+    /// The login that it was given to.
+    owner: Option<Owner>,
     outcome: Outcome,
     /// What the result refers to.
     externals: Vec<Address>,
@@ -91,7 +98,7 @@ impl ResultServer {
     }
 
     /// What reading `path` of the result comes to, and what it refers to.
-    fn read_at(&self, path: &[String], form: schema::Form) -> (Outcome, &[Address]) {
+    fn read_at(&self, path: &[String], form: Form) -> (Outcome, &[Address]) {
         let Outcome::Value(result) = &self.outcome else {
             return (self.outcome.clone(), &[]);
         };
@@ -150,18 +157,16 @@ impl<'a> Found<'a> {
         })
     }
 
-    fn into_form(self, wanted: schema::Form) -> Result<Bytes, Box<Thrown>> {
+    fn into_form(self, wanted: Form) -> Result<Bytes, Box<Thrown>> {
         const CBOR_UNDEFINED: [u8; 1] = [0xf7];
         let (form, bytes) = match (self.form, wanted) {
-            (Form::Undefined, _) => return Ok(Bytes::UNDEFINED),
+            (Form::Undefined, _) | (_, Form::Undefined) => return Ok(Bytes::UNDEFINED),
             (Form::Cbor, _) if *self.bytes == CBOR_UNDEFINED => return Ok(Bytes::UNDEFINED),
-            (Form::Cbor, schema::Form::Cbor) | (Form::Json, schema::Form::Json) => {
+            (Form::Cbor, Form::Cbor) | (Form::Json, Form::Json) => {
                 (self.form, self.bytes.into_owned())
             }
-            (Form::Cbor, schema::Form::Json) => {
-                (Form::Json, json_of_cbor(&self.bytes)?.into_bytes())
-            }
-            (Form::Json, schema::Form::Cbor) => {
+            (Form::Cbor, Form::Json) => (Form::Json, json_of_cbor(&self.bytes)?.into_bytes()),
+            (Form::Json, Form::Cbor) => {
                 let value = tree_of_json(&self.bytes, "be given as CBOR")?;
                 (Form::Cbor, coracle_value::encode(&value))
             }
@@ -259,30 +264,18 @@ impl target::Server for ResultServer {
         results: target::CallResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        pipelined(
-            self.connected.service.metrics(),
-            results,
-            async move |results| {
-                let (path, args, form) = {
-                    let params = params.get()?;
-                    (
-                        convert::path(params.get_path()?)?,
-                        convert::payload(&this.connected, params.get_args()?)?,
-                        convert::form(params.get_result_form()?),
-                    )
-                };
-                drop(params);
-                let Some((object, used)) = this.object_at(&path) else {
-                    return answer(&this.connected, this.call_at(&path), &[], results.get());
-                };
-                let _held = this.connected.hold(args.bytes.len() as u64)?;
-                let answered = object
-                    .call(CallAccess::Call, path[used..].to_vec(), args, form)
-                    .await
-                    .map_err(refused)?;
-                answer_report(&this.connected, answered, results.get())
-            },
-        )
+        let metrics = self.connected.service.metrics();
+        pipelined(metrics, results, async move |results| {
+            let mut asked = Asked::to_call(&this.connected, &params)?;
+            drop(params);
+            let Some((object, used)) = this.object_at(&asked.path) else {
+                let outcome = this.call_at(&asked.path);
+                return answer(&this.connected, outcome, &[], results.get());
+            };
+            asked.path.drain(..used);
+            let answered = call_for(this.owner.as_ref(), &object, CallAccess::Call, asked).await?;
+            answer_report(&this.connected, answered, results.get())
+        })
         .await
     }
 
@@ -292,36 +285,20 @@ impl target::Server for ResultServer {
         results: target::GetResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        pipelined(
-            self.connected.service.metrics(),
-            results,
-            async move |results| {
-                let (path, form) = {
-                    let params = params.get()?;
-                    (
-                        convert::path(params.get_path()?)?,
-                        params.get_result_form()?,
-                    )
-                };
-                drop(params);
-                if let Some((object, used)) = this.object_at(&path)
-                    && used < path.len()
-                {
-                    let answered = object
-                        .call(
-                            CallAccess::Get,
-                            path[used..].to_vec(),
-                            Payload::UNDEFINED,
-                            convert::form(form),
-                        )
-                        .await
-                        .map_err(refused)?;
-                    return answer_report(&this.connected, answered, results.get());
-                }
-                let (outcome, externals) = this.read_at(&path, form);
-                answer(&this.connected, outcome, externals, results.get())
-            },
-        )
+        let metrics = self.connected.service.metrics();
+        pipelined(metrics, results, async move |results| {
+            let mut asked = Asked::to_get(&this.connected, &params)?;
+            drop(params);
+            if let Some((object, used)) = this.object_at(&asked.path)
+                && used < asked.path.len()
+            {
+                asked.path.drain(..used);
+                let call = call_for(this.owner.as_ref(), &object, CallAccess::Get, asked);
+                return answer_report(&this.connected, call.await?, results.get());
+            }
+            let (outcome, externals) = this.read_at(&asked.path, asked.form);
+            answer(&this.connected, outcome, externals, results.get())
+        })
         .await
     }
 }
@@ -336,6 +313,7 @@ fn answer(
     convert::write_outcome(connected, &outcome, externals, results.reborrow())?;
     let pipeline = ResultServer {
         connected: Rc::clone(connected),
+        owner: connected.owner.borrow().clone(),
         outcome,
         externals: externals.to_vec(),
         _held: held,
@@ -366,7 +344,7 @@ mod tests {
         }
     }
 
-    fn read(result: &Bytes, path: &[&str], form: schema::Form) -> Result<Bytes, String> {
+    fn read(result: &Bytes, path: &[&str], form: Form) -> Result<Bytes, String> {
         let path: Vec<String> = path.iter().copied().map(String::from).collect();
         Found::at(result, &path, &Bounds::default())
             .and_then(|found| found.into_form(form))
@@ -393,15 +371,12 @@ mod tests {
                 ),
                 (&["crew", "1"], Value::from("Bo"), "\"Bo\""),
             ] {
-                assert_eq!(read(&result, path, schema::Form::Cbor), Ok(cbor(&value)));
-                assert_eq!(read(&result, path, schema::Form::Json), Ok(json(text)));
+                assert_eq!(read(&result, path, Form::Cbor), Ok(cbor(&value)));
+                assert_eq!(read(&result, path, Form::Json), Ok(json(text)));
             }
         }
-        assert_eq!(read(&json(text), &[], schema::Form::Json), Ok(json(text)));
-        assert_eq!(
-            read(&cbor(&ship()), &[], schema::Form::Cbor),
-            Ok(cbor(&ship()))
-        );
+        assert_eq!(read(&json(text), &[], Form::Json), Ok(json(text)));
+        assert_eq!(read(&cbor(&ship()), &[], Form::Cbor), Ok(cbor(&ship())));
     }
 
     #[test]
@@ -417,7 +392,7 @@ mod tests {
         let read = |name: &str| {
             let path = [name.to_owned()];
             let found = Found::at(&result, &path, &bounds);
-            found.and_then(|found| found.into_form(schema::Form::Cbor))
+            found.and_then(|found| found.into_form(Form::Cbor))
         };
         assert_eq!(read("crew"), Ok(cbor(&Value::array(["Ann"]))));
         assert_eq!(read("sail"), Ok(cbor(&Value::External(1))));
@@ -425,7 +400,7 @@ mod tests {
 
     #[test]
     fn undefined_and_holes_are_undefined_in_either_form() {
-        for form in [schema::Form::Cbor, schema::Form::Json] {
+        for form in [Form::Cbor, Form::Json] {
             for path in [&["sail"][..], &["cargo", "0"]] {
                 assert_eq!(read(&cbor(&ship()), path, form), Ok(Bytes::UNDEFINED));
             }
@@ -444,7 +419,7 @@ mod tests {
         ));
         for result in [cbor(&ship()), json("{\"crew\":[]}"), Bytes::UNDEFINED] {
             let path = &["mast", "height"];
-            assert_eq!(read(&result, path, schema::Form::Cbor), expected);
+            assert_eq!(read(&result, path, Form::Cbor), expected);
         }
     }
 
@@ -461,18 +436,18 @@ mod tests {
     fn shared_objects_are_followed_in_small_results_and_refused_in_large_ones() {
         let small = cbor(&entangled(60_000));
         let x = cbor(&Value::from(1));
-        assert_eq!(read(&small, &["b", "x"], schema::Form::Cbor), Ok(x.clone()));
+        assert_eq!(read(&small, &["b", "x"], Form::Cbor), Ok(x.clone()));
         let object = json("{\"x\":1}");
-        assert_eq!(read(&small, &["b"], schema::Form::Json), Ok(object));
+        assert_eq!(read(&small, &["b"], Form::Json), Ok(object));
 
         let large = cbor(&entangled(70_000));
         let refused = format!(
             "RangeError: results with shared objects above 64 KiB can't be read by path; this one has {} bytes.",
             large.bytes.len()
         );
-        assert_eq!(read(&large, &["b", "x"], schema::Form::Cbor), Err(refused));
+        assert_eq!(read(&large, &["b", "x"], Form::Cbor), Err(refused));
         // What refers to nothing is read all the same.
-        assert_eq!(read(&large, &["a", "x"], schema::Form::Cbor), Ok(x));
+        assert_eq!(read(&large, &["a", "x"], Form::Cbor), Ok(x));
     }
 
     #[test]
@@ -481,19 +456,19 @@ mod tests {
         let large = cbor(&Value::object([("text", text.as_str())]));
         let item = cbor(&Value::from(text.as_str()));
         let refused = |message: &str| Err(format!("RangeError: {message}"));
-        assert_eq!(read(&large, &["text"], schema::Form::Cbor), Ok(item));
+        assert_eq!(read(&large, &["text"], Form::Cbor), Ok(item));
         assert_eq!(
-            read(&large, &["text"], schema::Form::Json),
+            read(&large, &["text"], Form::Json),
             refused("values above 1 MiB can't be given as JSON; this one has 1048581 bytes.")
         );
         let large = json(&format!("[\"{text}\",1]"));
-        assert_eq!(read(&large, &[], schema::Form::Json), Ok(large.clone()));
+        assert_eq!(read(&large, &[], Form::Json), Ok(large.clone()));
         assert_eq!(
-            read(&large, &["1"], schema::Form::Json),
+            read(&large, &["1"], Form::Json),
             refused("JSON results above 1 MiB can't be read by path; this one has 1048582 bytes.")
         );
         assert_eq!(
-            read(&large, &[], schema::Form::Cbor),
+            read(&large, &[], Form::Cbor),
             refused("JSON results above 1 MiB can't be given as CBOR; this one has 1048582 bytes.")
         );
     }
@@ -502,7 +477,7 @@ mod tests {
     fn a_result_that_is_too_large_or_none_is_refused_for_what_it_is() {
         let large = Value::uint8_array(vec![0; Bounds::default().bytes_max]);
         let large = cbor(&Value::object([("bytes", large)]));
-        let message = read(&large, &["bytes"], schema::Form::Cbor).unwrap_err();
+        let message = read(&large, &["bytes"], Form::Cbor).unwrap_err();
         assert!(
             message.starts_with("RangeError: the result can't be read: 33554"),
             "{message}"
@@ -513,7 +488,7 @@ mod tests {
             externals: Vec::new(),
         };
         assert_eq!(
-            read(&broken, &["a"], schema::Form::Cbor),
+            read(&broken, &["a"], Form::Cbor),
             Err("RangeError: the result can't be read: unexpected break at byte 0.".into())
         );
     }

@@ -42,30 +42,85 @@ impl TargetServer {
         Ok(connected.offer(server))
     }
 
-    /// Calls what it is of. What is not the login's own ends with it all the same.
-    async fn answer(
-        &self,
-        access: CallAccess,
+    async fn answer(&self, access: CallAccess, asked: Asked) -> Result<Answered, Error> {
+        call_for(self.owner.as_ref(), &self.address, access, asked).await
+    }
+}
+
+/// What a client asks of a target. It counts in what the connection holds as long as the call runs.
+pub(super) struct Asked {
+    pub(super) path: Vec<String>,
+    args: Payload,
+    pub(super) form: Form,
+    _held: Held,
+}
+
+impl Asked {
+    pub(super) fn to_call(
+        connected: &Rc<Connected>,
+        params: &target::CallParams,
+    ) -> Result<Self, Error> {
+        let params = params.get()?;
+        let args = convert::payload(connected, params.get_args()?)?;
+        let (path, form) = (params.get_path()?, params.get_result_form()?);
+        Self::new(connected, convert::path(path)?, args, convert::form(form))
+    }
+
+    pub(super) fn to_get(
+        connected: &Rc<Connected>,
+        params: &target::GetParams,
+    ) -> Result<Self, Error> {
+        let params = params.get()?;
+        let (path, form) = (params.get_path()?, params.get_result_form()?);
+        let nothing = Payload::UNDEFINED;
+        Self::new(
+            connected,
+            convert::path(path)?,
+            nothing,
+            convert::form(form),
+        )
+    }
+
+    fn new(
+        connected: &Rc<Connected>,
         path: Vec<String>,
         args: Payload,
         form: Form,
-    ) -> Result<Answered, Error> {
-        let call = self.address.call(access, path, args, form);
-        let foreign = self
-            .owner
-            .as_ref()
-            .filter(|owner| self.address.is_foreign_to(owner));
-        let Some(owner) = foreign else {
-            return call.await.map_err(refused);
-        };
-        if owner.is_revoked() {
-            return Err(refused(Refusal::SessionClosed));
-        }
-        tokio::select! {
-            biased;
-            answered = call => answered.map_err(refused),
-            () = owner.ended() => Ok(Answered::cancelled()),
-        }
+    ) -> Result<Self, Error> {
+        let bytes = args.bytes.len() as u64 + convert::path_bytes(&path);
+        Ok(Self {
+            path,
+            args,
+            form,
+            _held: connected.hold(bytes)?,
+        })
+    }
+}
+
+/// Calls something for a login. What is not the login's own ends with it all the same.
+pub(super) async fn call_for(
+    owner: Option<&Owner>,
+    address: &Address,
+    access: CallAccess,
+    asked: Asked,
+) -> Result<Answered, Error> {
+    let Asked {
+        path,
+        args,
+        form,
+        _held,
+    } = asked;
+    let call = address.call(access, path, args, form);
+    let Some(owner) = owner.filter(|owner| address.is_foreign_to(owner)) else {
+        return call.await.map_err(refused);
+    };
+    if owner.is_revoked() {
+        return Err(refused(Refusal::SessionClosed));
+    }
+    tokio::select! {
+        biased;
+        answered = call => answered.map_err(refused),
+        () = owner.ended() => Ok(Answered::cancelled()),
     }
 }
 
@@ -76,26 +131,14 @@ impl target::Server for TargetServer {
         results: target::CallResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        pipelined(
-            self.connected.service.metrics(),
-            results,
-            async move |results| {
-                let (path, args, form) = {
-                    let params = params.get()?;
-                    (
-                        convert::path(params.get_path()?)?,
-                        convert::payload(&this.connected, params.get_args()?)?,
-                        convert::form(params.get_result_form()?),
-                    )
-                };
-                // The message is not kept while the call runs, but its arguments are.
-                drop(params);
-                let held_bytes = args.bytes.len() as u64 + convert::path_bytes(&path);
-                let _held = this.connected.hold(held_bytes)?;
-                let answered = this.answer(CallAccess::Call, path, args, form).await?;
-                result_target::answer_report(&this.connected, answered, results.get())
-            },
-        )
+        let metrics = self.connected.service.metrics();
+        pipelined(metrics, results, async move |results| {
+            let asked = Asked::to_call(&this.connected, &params)?;
+            // The message is not kept while the call runs, but its arguments are.
+            drop(params);
+            let answered = this.answer(CallAccess::Call, asked).await?;
+            result_target::answer_report(&this.connected, answered, results.get())
+        })
         .await
     }
 
@@ -105,24 +148,13 @@ impl target::Server for TargetServer {
         results: target::GetResults,
     ) -> Result<(), Error> {
         let this = Rc::clone(&self);
-        pipelined(
-            self.connected.service.metrics(),
-            results,
-            async move |results| {
-                let (path, form) = {
-                    let params = params.get()?;
-                    (
-                        convert::path(params.get_path()?)?,
-                        convert::form(params.get_result_form()?),
-                    )
-                };
-                drop(params);
-                let _held = this.connected.hold(convert::path_bytes(&path))?;
-                let nothing = Payload::UNDEFINED;
-                let answered = this.answer(CallAccess::Get, path, nothing, form).await?;
-                result_target::answer_report(&this.connected, answered, results.get())
-            },
-        )
+        let metrics = self.connected.service.metrics();
+        pipelined(metrics, results, async move |results| {
+            let asked = Asked::to_get(&this.connected, &params)?;
+            drop(params);
+            let answered = this.answer(CallAccess::Get, asked).await?;
+            result_target::answer_report(&this.connected, answered, results.get())
+        })
         .await
     }
 }
