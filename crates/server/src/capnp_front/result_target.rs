@@ -275,7 +275,7 @@ impl target::Server for ResultServer {
                 let Some((object, used)) = this.object_at(&path) else {
                     return answer(&this.connected, this.call_at(&path), &[], results.get());
                 };
-                let _held = this.connected.hold(args.bytes.len() as u64)?;
+                let _held = this.connected.hold(args.data_bytes())?;
                 let answered = object
                     .call(CallAccess::Call, path[used..].to_vec(), args, form)
                     .await

@@ -29,6 +29,7 @@ impl TargetServer {
     ) -> Result<target::Client, Error> {
         if let Address::Remote(remote) = &address
             && let Some(object) = connected.remotes.object_of(remote)
+            && is_known(&object)
         {
             return Ok(object);
         }
@@ -69,6 +70,13 @@ impl TargetServer {
     }
 }
 
+/// Whether what a client has sent is more than a promise. A promise that was sent back could be what another waits for, and
+/// so on: the RPC layer asks each for the next on the same stack.
+fn is_known(object: &target::Client) -> bool {
+    let hook = super::resolved(object.client.hook.add_ref());
+    hook.when_more_resolved().is_none()
+}
+
 impl target::Server for TargetServer {
     async fn call(
         self: Rc<Self>,
@@ -90,7 +98,7 @@ impl target::Server for TargetServer {
                 };
                 // The message is not kept while the call runs, but its arguments are.
                 drop(params);
-                let held_bytes = args.bytes.len() as u64 + convert::path_bytes(&path);
+                let held_bytes = args.data_bytes().saturating_add(convert::path_bytes(&path));
                 let _held = this.connected.hold(held_bytes)?;
                 let answered = this.answer(CallAccess::Call, path, args, form).await?;
                 result_target::answer_report(&this.connected, answered, results.get())
