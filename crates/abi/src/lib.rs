@@ -83,6 +83,13 @@ pub const OUTBOUND: u64 = 0;
 /// Entries that one table of externals may have.
 pub const EXTERNALS_MAX: usize = 10_000;
 
+/// The import that stands for what an isolate was to be given when it held too much already. It is let go of any number of
+/// times.
+pub const IMPORT_REFUSED: u64 = IMPORTS_MADE_MIN - 1;
+
+/// Bytes that the names of one path may have together.
+pub const PATH_BYTES_MAX: usize = 64 << 10;
+
 /// Modules that one worker may have.
 pub const MODULES_MAX: usize = 10_000;
 

@@ -251,7 +251,9 @@ function applyHandler(value, receiver, args, context, name) {
 // The host is told when what is ready now has run: what that writes to the console belongs to the call. The stubs in the
 // arguments were the call's; who wanted to keep one has taken a dup.
 function finish({ reply, stubs }, value) {
-  host.finish(reply[0], reply[1], reply[2], reply[3], value, hasDisposer(value) ? exportTarget(value, KIND_TARGET)[1] : 0);
+  const disposer = disposerOf(value);
+  const id = disposer === undefined ? 0 : exportTarget(disposer, KIND_TARGET)[1];
+  host.finish(reply[0], reply[1], reply[2], reply[3], value, id);
   disposeAll(stubs);
   QueueMicrotask(host.reportFinished);
 }
@@ -289,6 +291,7 @@ const hooks = {
   copyStub,
   releaseExport,
   disposeAll,
+  disposeReturned,
   setLoading,
   setLogArguments,
   fillEnv,

@@ -6,7 +6,7 @@
 // saying so to the host.
 //
 // A stub is a proxy of a function, so that it can be called. What it is of is in `handles`, which workers can't reach: a
-// handle is { hook, path, life, isRoot, answer }. A hook is what is at the other end, and how many stubs share it:
+// handle is { hook, path, life, isRoot, isBinding, answer }. A hook is what is at the other end, and how many stubs share it:
 //   IMPORT   { id, made, isEntrypoint }  something outside, and what lets go of it when nobody refers to it any more
 //   LOCAL    { target }             an object of this isolate, behind a stub all the same
 //   LOOPBACK { entrypoint, props }  an entrypoint of this worker
@@ -34,7 +34,13 @@ const handles = new WeakMapConstructor();
 class RpcStub {
   constructor(target) {
     const handle = handleOf(target);
-    if (handle !== undefined) return dupOf(handle);
+    if (handle !== undefined) {
+      // One of what it is a part of could do more.
+      if (!handle.isRoot || handle.hook.kind === PENDING) {
+        throw new TypeErrorConstructor("RpcStub: the target is a promise or a property of a stub: await it first.");
+      }
+      return dupOf(handle);
+    }
     if ((typeof target !== "object" || target === null) && typeof target !== "function") {
       throw new TypeErrorConstructor("RpcStub: the target is neither an object nor a function.");
     }
@@ -120,8 +126,15 @@ function newHandle(hook, path, life) {
     path,
     life: life ?? { __proto__: null, disposed: false },
     isRoot: life === undefined,
+    isBinding: false,
     answer: undefined,
   };
+}
+
+// What is in `env` or `ctx.exports` is there for every call: returning it gives none of it away.
+function markBinding(value) {
+  const handle = handleOf(value);
+  if (handle !== undefined) handle.isBinding = true;
 }
 
 function propertyOf(handle, name) {
@@ -243,6 +256,9 @@ function fulfil(answer, value, stubs) {
   if (answer.disposed) {
     disposeAll(stubs);
     value = undefined;
+  } else if (stubs.length > 0 && !isObjectValue(value) && typeof value !== "function") {
+    // Nothing refers to them.
+    disposeAll(stubs);
   } else if (stubs.length > 0) {
     answer.stubs = stubs;
     if (!isStub(value)) {
@@ -263,6 +279,14 @@ function disposeAll(stubs) {
   for (let index = 0; index < stubs.length; index++) {
     const handle = WeakMapPrototypeGet(handles, stubs[index]);
     if (handle !== undefined) dispose(handle);
+  }
+}
+
+// What a result refers to is whoever's gets the result.
+function disposeReturned(stubs) {
+  for (let index = 0; index < stubs.length; index++) {
+    const handle = WeakMapPrototypeGet(handles, stubs[index]);
+    if (handle !== undefined && !handle.isBinding) dispose(handle);
   }
 }
 
@@ -363,8 +387,12 @@ function fulfilWithCopy({ answer, stubs }, value) {
     answer.reject(error);
     return;
   }
-  disposeAll(copied[2]);
-  if (hasDisposer(value)) copied[1][copied[1].length] = newStub(localHook(value));
+  disposeReturned(copied[2]);
+  const disposer = disposerOf(value);
+  if (disposer !== undefined) {
+    // Defined, not set: a worker may have put a setter where arrays inherit from.
+    ObjectDefineProperty(copied[1], copied[1].length, dataProperty(newStub(localHook(disposer))));
+  }
   fulfil(answer, copied[0], copied[1]);
 }
 
@@ -533,13 +561,18 @@ function shared(hook) {
   return hook;
 }
 
-// Whether a result that is copied wants to know when its copy has been disposed of.
-function hasDisposer(value) {
-  if (typeof value !== "object" || value === null || isStub(value) || isTarget(value)) return false;
+// What is to be held by whoever gets a copy of a result that wants to know when it has been disposed of. It shows nothing
+// of the result, which has more to it than was copied.
+function disposerOf(value) {
+  if (!isObjectValue(value) || isStub(value)) return undefined;
   try {
-    return typeof value[SymbolDispose] === "function";
+    // What is looked at may be a Proxy.
+    if (isTarget(value)) return undefined;
+    const disposer = value[SymbolDispose];
+    if (typeof disposer !== "function") return undefined;
+    return { __proto__: null, [SymbolDispose]: () => ReflectApply(disposer, value, newList()) };
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -565,5 +598,7 @@ function addExport(exports, namespace, name) {
   const value = namespace[name];
   if (!isEntrypointClass(value) && (typeof value !== "object" || value === null)) return;
   const hook = { __proto__: null, kind: LOOPBACK, entrypoint: name, props: undefined, references: 1 };
-  ObjectDefineProperty(exports, name, dataProperty(newStub(hook)));
+  const stub = newStub(hook);
+  markBinding(stub);
+  ObjectDefineProperty(exports, name, dataProperty(stub));
 }

@@ -68,7 +68,8 @@ const workersModuleExports = {
   abortIsolate,
 };
 
-function fillEnv(bindings) {
+function fillEnv(bindings, stubs) {
+  for (let index = 0; index < stubs.length; index++) markBinding(stubs[index]);
   if (bindings === undefined) return;
   const names = ObjectKeys(bindings);
   for (let index = 0; index < names.length; index++) {

@@ -201,7 +201,8 @@ impl<'js> Encoding<'_, 'js> {
     fn reference(&mut self, value: &Value<'js>) -> Outcome<bool> {
         let index = self.referred.len();
         if index >= EXTERNALS_MAX {
-            return Err(self.refuse("A function or stub", "there are too many in one value"));
+            let reason = "there are more than 10,000 in one value";
+            return Err(self.refuse("A function or stub", reason));
         }
         match self.manner.references {
             References::Refused => return Ok(false),

@@ -118,9 +118,10 @@ fn evaluate(ctx: &Ctx<'_>, load: &Load<'_>) -> std::result::Result<LoadOutcome, 
         code: load.code_bytes_max,
         env: load.env_bytes_max,
     });
-    let env = decode::value(ctx, &load.env, load.value_depth_max as usize)
+    let (env, stubs) = decode::with_stubs(ctx, &load.env, load.value_depth_max as usize)
         .map_err(|error| error.in_context("env"))?;
-    hooks.fill_env(ctx)?.call::<_, ()>((env,))?;
+    let stubs = raw::array(ctx, &stubs)?;
+    hooks.fill_env(ctx)?.call::<_, ()>((env, stubs))?;
     if load.log_arguments {
         hooks.set_log_arguments(ctx)?.call::<_, ()>((true,))?;
     }

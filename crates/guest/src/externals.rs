@@ -97,14 +97,14 @@ pub(crate) fn stubs<'js>(ctx: &Ctx<'js>, externals: &[External]) -> Result<Vec<V
     externals.iter().map(stub).collect()
 }
 
-/// Disposes of the stubs among those.
-pub(crate) fn dispose<'js>(ctx: &Ctx<'js>, stubs: &[Value<'js>]) {
+/// Disposes of the stubs among what a result refers to.
+pub(crate) fn dispose_returned<'js>(ctx: &Ctx<'js>, stubs: &[Value<'js>]) {
     if stubs.is_empty() {
         return;
     }
     let disposed = || -> Result<()> {
         let list = raw::array(ctx, stubs)?;
-        state::get().hooks.dispose_all(ctx)?.call((list,))
+        state::get().hooks.dispose_returned(ctx)?.call((list,))
     };
     if disposed().is_err() {
         raw::forget_exception(ctx);

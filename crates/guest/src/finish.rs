@@ -3,12 +3,12 @@
 use crate::{
     decode,
     encode::{self, EncodeError, EncodedValue, Instances, Manner, References},
-    externals,
     engine::js::{Array, Ctx, Exception, Result, Value},
-    host, json, raw, state, thrown,
+    externals, host, json, raw, state, thrown,
 };
 use coracle_abi::{
-    Access, Call, Encoded, External, Form, Kind, LOG_ARGUMENTS, LOG_ARGUMENTS_MAX, finish, operation,
+    Access, Call, Encoded, External, Form, Kind, LOG_ARGUMENTS, LOG_ARGUMENTS_MAX, PATH_BYTES_MAX,
+    finish, operation,
 };
 use coracle_value::DEPTH_CEILING;
 
@@ -82,7 +82,7 @@ pub(crate) fn finish_with_value<'js>(
         }
     }
     // After the host has heard of the result, which refers to them.
-    externals::dispose(&ctx, &referred);
+    externals::dispose_returned(&ctx, &referred);
     if disposer != 0 {
         externals::release_export(&ctx, disposer);
     }
@@ -141,6 +141,11 @@ pub(crate) fn start_call<'js>(
         .iter::<Value>()
         .map(|name| Ok(raw::text_lossy(&name?)))
         .collect::<Result<_>>()?;
+    if names.iter().map(String::len).sum::<usize>() > PATH_BYTES_MAX {
+        let message =
+            format!("The names of an RPC property path have more than {PATH_BYTES_MAX} bytes.");
+        return Err(Exception::throw_type(&ctx, &message));
+    }
     let manner = Manner {
         root: "arguments",
         bytes_max: RPC_BYTES_MAX,

@@ -61,6 +61,8 @@ hooks! {
     release_export = "releaseExport",
     /// `(stubs)`
     dispose_all = "disposeAll",
+    /// `(stubs)`: what a result refers to.
+    dispose_returned = "disposeReturned",
     /// `(operation)`: it will not be settled.
     forget = "forget",
     /// `(isLoading)`: module scope's rules hold while true.

@@ -236,6 +236,28 @@ pub struct OutwardCall {
     pub args: Bytes,
 }
 
+impl OutwardCall {
+    /// What its arguments take, the props of what they refer to included.
+    pub(crate) fn bytes(&self) -> u64 {
+        let of = |external: &External| match external {
+            External::Loopback { entrypoint, props } => entrypoint.len() + props.len(),
+            External::Export(..) | External::Import(..) => 0,
+        };
+        let referred: usize = self.args.externals.iter().map(of).sum();
+        (self.args.bytes.len() + referred) as u64
+    }
+
+    /// The imports that it is of and refers to.
+    pub(crate) fn imports(&self) -> Vec<u64> {
+        let import = |external: &External| match external {
+            External::Import(import, _) => Some(*import),
+            External::Export(..) | External::Loopback { .. } => None,
+        };
+        let referred = self.args.externals.iter().filter_map(import);
+        referred.chain([self.import]).collect()
+    }
+}
+
 /// What a call out of an isolate came to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {

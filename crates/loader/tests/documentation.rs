@@ -37,12 +37,13 @@ fn the_table_of_fixed_limits_is_the_one_in_the_code() {
 }
 
 /// The server's own, which the loader knows nothing of: `ServerConfig` and `coracle_transport::Bounds`.
-const OF_A_CONNECTION: [&str; 5] = [
+const OF_A_CONNECTION: [&str; 6] = [
     "connections_max",
     "message_bytes_max",
     "connection_bytes_max",
     "connections_bytes_max",
     "questions_max",
+    "pipelined_max",
 ];
 
 #[test]

@@ -8,7 +8,7 @@ use crate::{
     named::Binding,
     outcome::{Answered, CallAnswer},
     service::Service,
-    session::{Entrypoint, Facts, Worker},
+    session::{Entrypoint, Facts, Worker, data_bytes},
     shared::Identity,
     tails::Tail,
 };
@@ -57,6 +57,11 @@ impl Payload {
         bytes: Vec::new(),
         externals: Vec::new(),
     };
+
+    /// What it takes of memory.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        (self.bytes.len() as u64).saturating_add(data_bytes(&self.externals))
+    }
 }
 
 /// An object that an isolate has given out, held once by all clones together. The isolate is told when the last is dropped.
@@ -230,6 +235,14 @@ impl Address {
             Self::Entrypoint(_) => Kind::Entrypoint,
             Self::Loader(_) => Kind::Loader,
             Self::Worker(_) | Self::Failed(_) | Self::Broken => Kind::Target,
+        }
+    }
+
+    /// What it takes of memory besides its place in a table.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        match self {
+            Self::Entrypoint(entrypoint) => entrypoint.data_bytes(),
+            _ => 0,
         }
     }
 

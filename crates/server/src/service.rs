@@ -101,7 +101,7 @@ impl Drop for Locked<'_> {
             .state
             .take()
             .map(|mut state| std::mem::take(&mut state.garbage));
-        drop(garbage);
+        self.service.clear(garbage.unwrap_or_default());
         if !self.service.inbox().is_empty() {
             self.service.take_inbox(false);
         }

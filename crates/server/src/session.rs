@@ -14,7 +14,10 @@ use coracle_loader::{
     Limits, LimitsRequest, Outbound, Problems, Refusal, SessionId, TenantId, WorkerCode, WorkerId,
     check,
 };
-use std::sync::{Arc, Weak};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Weak},
+};
 
 /// A login. Dropping the last handle, or [`Session::close`], revokes everything that came from it.
 #[derive(Clone)]
@@ -214,6 +217,14 @@ impl Grants {
         env.is_empty() && outbound.is_none() && tails.is_empty() && streaming_tails.is_empty()
     }
 
+    /// What it takes of memory besides places in tables.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        let tails = data_bytes(&self.tails).saturating_add(data_bytes(&self.streaming_tails));
+        let outbound = self.outbound.as_ref().map_or(0, Address::data_bytes);
+        let rest = tails.saturating_add(outbound);
+        data_bytes(&self.env).saturating_add(rest)
+    }
+
     /// As the worker holds them that they are for.
     pub(crate) fn held_by(self, holder: &Facts) -> Self {
         let held = |address: Address| address.held_by(holder);
@@ -367,6 +378,7 @@ impl Worker {
         self.entrypoint_of(name, Bytes::data(form, bytes), externals, limits)
     }
 
+    /// Props that refer to what [`Entrypoint::check_props`] would refuse are for callers to refuse.
     pub(crate) fn entrypoint_of(
         &self,
         name: &str,
@@ -374,9 +386,12 @@ impl Worker {
         props_externals: Vec<Address>,
         limits: &LimitsRequest,
     ) -> Entrypoint {
+        let bytes = (name.len() + props.bytes.len()) as u64;
         Entrypoint {
             worker: self.clone(),
             export: name.into(),
+            data_bytes: bytes.saturating_add(data_bytes(&props_externals)),
+            nesting: nesting(&props_externals),
             props: Arc::new(props),
             props_externals: props_externals.into(),
             limits: self.facts.limits.lowered_by(limits),
@@ -486,6 +501,29 @@ impl OutCall {
     }
 }
 
+/// How deep what props refer to is nested.
+fn nesting(externals: &[Address]) -> u32 {
+    let of = |address: &Address| match address {
+        Address::Entrypoint(entrypoint) => entrypoint.nesting + 1,
+        _ => 0,
+    };
+    externals.iter().map(of).max().unwrap_or_default()
+}
+
+/// What these take of memory besides their places in tables; what is listed twice takes it once.
+pub(crate) fn data_bytes(externals: &[Address]) -> u64 {
+    let mut seen = HashSet::new();
+    let mut bytes = 0_u64;
+    for address in externals {
+        if let Address::Entrypoint(entrypoint) = address
+            && seen.insert(Arc::as_ptr(&entrypoint.props))
+        {
+            bytes = bytes.saturating_add(entrypoint.data_bytes);
+        }
+    }
+    bytes
+}
+
 /// An export of a worker's main module, to be called.
 #[derive(Clone)]
 pub struct Entrypoint {
@@ -494,9 +532,36 @@ pub struct Entrypoint {
     pub(crate) props: Arc<Bytes>,
     props_externals: Arc<[Address]>,
     limits: Limits,
+    /// What it takes, that of what its props refer to included.
+    data_bytes: u64,
+    /// How often its props refer to entrypoints whose props refer to entrypoints.
+    nesting: u32,
 }
 
+/// How deep entrypoints may be in the props of others. Letting go of one lets go of the next on the same stack.
+const NESTING_MAX: u32 = 64;
+
+/// Props refer to too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "props: the entrypoints in them have props with entrypoints in turn, more than {NESTING_MAX} deep"
+)]
+pub(crate) struct TooNested;
+
 impl Entrypoint {
+    /// Whether props may refer to these.
+    pub(crate) fn check_props(externals: &[Address]) -> Result<(), TooNested> {
+        match nesting(externals) > NESTING_MAX {
+            true => Err(TooNested),
+            false => Ok(()),
+        }
+    }
+
+    /// What it takes of memory, that of what its props refer to included.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.data_bytes
+    }
+
     /// Which one it is, as long as it is kept.
     pub(crate) fn identity(&self) -> Identity {
         let (name, props) = (self.export.as_ptr().addr(), Arc::as_ptr(&self.props).addr());

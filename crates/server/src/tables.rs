@@ -8,7 +8,7 @@ use crate::{
     router::{Address, Export},
     session::{Entrypoint, Facts, Grants, Hold, Worker},
 };
-use coracle_abi::{IMPORTS_MADE_MIN, OUTBOUND, import_of};
+use coracle_abi::{IMPORT_REFUSED, IMPORTS_MADE_MIN, OUTBOUND, import_of};
 use coracle_isolate::{Bytes, External, Form, Kind};
 use coracle_loader::{CallId, LimitsRequest, WorkerId};
 use std::{
@@ -24,7 +24,9 @@ pub(crate) struct Table {
     facts: Arc<Facts>,
     imports: HashMap<u64, Address>,
     import_last: u64,
-    made: Made,
+    /// Of the imports, what it was given and what it has made by loading.
+    given: Taken,
+    made: Taken,
     /// Workers that it has loaded and that end with it.
     pub(crate) children: Vec<WorkerId>,
     /// What it asks for by an id, by its own ids for that.
@@ -35,16 +37,37 @@ pub(crate) struct Table {
     pub(crate) outgoing: HashMap<u64, Outgoing>,
 }
 
-/// How much of what the isolate has made by loading is in the table.
+/// What imports take in the table.
 #[derive(Default)]
-struct Made {
+struct Taken {
     count: usize,
-    bytes: usize,
+    bytes: u64,
+}
+
+impl Taken {
+    fn has_room(&self, address: &Address, count_max: usize, bytes_max: u64) -> bool {
+        let bytes = self.bytes.saturating_add(address.data_bytes());
+        self.count < count_max && bytes <= bytes_max
+    }
+
+    fn add(&mut self, address: &Address) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(address.data_bytes());
+    }
+
+    fn remove(&mut self, address: &Address) {
+        self.count = self.count.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(address.data_bytes());
+    }
 }
 
 /// Workers and entrypoints of them that an isolate may hold, and bytes of the entrypoints' props.
 const MADE_MAX: usize = 10_000;
-const MADE_BYTES_MAX: usize = 32 << 20;
+const MADE_BYTES_MAX: u64 = 32 << 20;
+/// What an isolate may hold of what it was given, and bytes of props in that. Its guest has less room than that for as many
+/// stubs, unless it is broken; props take none there.
+const GIVEN_MAX: usize = 200_000;
+const GIVEN_BYTES_MAX: u64 = 32 << 20;
 
 /// A call that an isolate has made.
 pub(crate) enum Outgoing {
@@ -68,14 +91,15 @@ impl Table {
             facts: Arc::clone(facts),
             imports: HashMap::new(),
             import_last: 0,
-            made: Made::default(),
+            given: Taken::default(),
+            made: Taken::default(),
             children: Vec::new(),
             asking: HashMap::new(),
             providing: HashMap::new(),
             outgoing: HashMap::new(),
         };
         for address in &grants.env {
-            table.add(address.clone());
+            table.put(address.clone());
         }
         if let Some(outbound) = &grants.outbound {
             table.imports.insert(OUTBOUND, outbound.clone());
@@ -84,6 +108,9 @@ impl Table {
     }
 
     pub(crate) fn import(&self, id: u64) -> Option<Address> {
+        if id == IMPORT_REFUSED {
+            return Some(Address::Failed(full().into()));
+        }
         self.imports.get(&id).cloned()
     }
 
@@ -95,45 +122,55 @@ impl Table {
     /// Takes an import away.
     pub(crate) fn release(&mut self, id: u64) -> Option<Address> {
         let released = self.imports.remove(&id)?;
-        if id >= IMPORTS_MADE_MIN {
-            self.made.count -= 1;
-            self.made.bytes -= made_bytes(&released);
+        match id {
+            OUTBOUND => {}
+            IMPORTS_MADE_MIN.. => self.made.remove(&released),
+            _ => self.given.remove(&released),
         }
         Some(released)
     }
 
     /// Whether there is room for what an operation of the isolate's has made.
     pub(crate) fn has_room(&self, address: &Address) -> bool {
-        let bytes = self.made.bytes.saturating_add(made_bytes(address));
-        self.made.count < MADE_MAX && bytes <= MADE_BYTES_MAX
+        self.made.has_room(address, MADE_MAX, MADE_BYTES_MAX)
     }
 
     /// Puts what an operation of the isolate's has made under the number that follows from it, where nothing is yet.
     pub(crate) fn make(&mut self, operation: u64, address: Address) -> u64 {
         let import = import_of(operation);
-        self.made.count += 1;
-        self.made.bytes += made_bytes(&address);
+        self.made.add(&address);
         self.imports.insert(import, address);
         import
     }
 
     /// Puts an address under the next number.
-    fn add(&mut self, address: Address) -> External {
+    fn put(&mut self, address: Address) -> External {
         let kind = address.kind();
         self.import_last += 1;
+        self.given.add(&address);
         self.imports.insert(self.import_last, address);
         External::Import(self.import_last, kind)
     }
 
     /// Gives addresses to the guest: the entries to be passed to it. What is its own comes home.
-    pub(crate) fn offer(&mut self, addresses: Vec<Address>) -> Vec<External> {
+    /// What it has no room for any more is put into `refused`, and the guest is given what says so when it is called.
+    pub(crate) fn offer(
+        &mut self,
+        addresses: Vec<Address>,
+        refused: &mut Vec<Address>,
+    ) -> Vec<External> {
         let offer = |address: Address| match address {
             Address::Export(export) if export.isolate() == self.isolate => {
                 External::Export(export.id(), export.kind())
             }
             address => {
                 let held = address.passed().held_by(&self.facts);
-                self.add(held)
+                if self.given.has_room(&held, GIVEN_MAX, GIVEN_BYTES_MAX) {
+                    return self.put(held);
+                }
+                let kind = held.kind();
+                refused.push(held);
+                External::Import(IMPORT_REFUSED, kind)
             }
         };
         addresses.into_iter().map(offer).collect()
@@ -163,11 +200,12 @@ impl Table {
     }
 }
 
-fn made_bytes(address: &Address) -> usize {
-    match address {
-        Address::Entrypoint(entrypoint) => entrypoint.props.bytes.len(),
-        _ => 0,
-    }
+/// What calls of a capability are answered with that had no room.
+fn full() -> String {
+    format!(
+        "The isolate holds all that it may of others: {GIVEN_MAX} capabilities, with {GIVEN_BYTES_MAX} bytes of props. \
+         Dispose of some."
+    )
 }
 
 fn loopback(worker: &Worker, name: &str, props: Vec<u8>) -> Entrypoint {

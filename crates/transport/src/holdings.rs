@@ -96,7 +96,7 @@ pub struct Holdings {
     /// Of these, what is written and not yet taken.
     backlog_bytes: Cell<u64>,
     /// The peer's open questions, with the bytes of their answers.
-    questions: RefCell<HashMap<u32, u64>>,
+    questions: RefCell<HashMap<u32, Question>>,
     introduced: Cell<bool>,
     /// Whoever reads from the peer, and may have to wait until it may.
     reader: RefCell<Option<Waker>>,
@@ -145,12 +145,17 @@ impl Holdings {
     /// # Errors
     /// When there is no room.
     pub fn check(&self) -> Result<(), Full> {
-        if self.bytes.get() >= self.bounds.connection_bytes_max {
+        self.check_room(0)
+    }
+
+    /// Whether more than that may be added.
+    fn check_room(&self, bytes: u64) -> Result<(), Full> {
+        if self.bytes.get().saturating_add(bytes) >= self.bounds.connection_bytes_max {
             return Err(Full::Connection {
                 limit: self.bounds.connection_bytes_max,
             });
         }
-        if self.everyone.bytes() >= self.everyone.bytes_max {
+        if self.everyone.bytes().saturating_add(bytes) >= self.everyone.bytes_max {
             return Err(Full::Everyone {
                 limit: self.everyone.bytes_max,
             });
@@ -158,12 +163,14 @@ impl Holdings {
         Ok(())
     }
 
-    /// Counts `bytes` until the value is dropped, if there is room for anything.
+    /// Counts `bytes` until the value is dropped, if there is room for anything. More than a message has needs room for all
+    /// of it: it is a sum of what many have brought.
     ///
     /// # Errors
     /// When there is no room.
     pub fn hold(self: &Rc<Self>, bytes: u64) -> Result<Held, Full> {
-        self.check()?;
+        let more = bytes.saturating_sub(self.bounds.message_bytes_max);
+        self.check_room(more)?;
         self.add(bytes);
         Ok(Held {
             holdings: Rc::clone(self),
@@ -237,24 +244,38 @@ impl Holdings {
 
     // --- questions ---
 
-    /// Returns whether that was one too many.
-    pub(crate) fn asked(&self, question: u32) -> bool {
+    /// The peer asks something of what `ahead` is to answer, or of what it has already.
+    ///
+    /// # Errors
+    /// When that is one too many.
+    pub(crate) fn asked(&self, question: u32, ahead: Option<u32>) -> Result<(), TooMany> {
         let mut questions = self.questions.borrow_mut();
-        questions.entry(question).or_insert(0);
-        questions.len() > self.bounds.questions_max
+        let ahead = ahead.and_then(|ahead| questions.get(&ahead));
+        let depth = ahead.map_or(0, |ahead| ahead.depth + 1);
+        let new = Question { kept: 0, depth };
+        questions.entry(question).or_insert(new);
+        if questions.len() > self.bounds.questions_max {
+            return Err(TooMany::Questions(self.bounds.questions_max));
+        }
+        match depth > PIPELINED_MAX {
+            true => Err(TooMany::Pipelined),
+            false => Ok(()),
+        }
     }
 
     /// An answer is kept, for calls on what is in it, until the peer says that it is done with it.
     pub(crate) fn answered(&self, question: u32, bytes: u64) {
-        if let Some(kept) = self.questions.borrow_mut().get_mut(&question) {
-            *kept += bytes;
+        if let Some(known) = self.questions.borrow_mut().get_mut(&question) {
+            known.kept += bytes;
+            // What is asked of it from now on waits for nothing.
+            known.depth = 0;
             self.add(bytes);
         }
     }
 
     pub(crate) fn finished(&self, question: u32) {
-        let kept = self.questions.borrow_mut().remove(&question);
-        self.subtract(kept.unwrap_or(0));
+        let known = self.questions.borrow_mut().remove(&question);
+        self.subtract(known.map_or(0, |known| known.kept));
     }
 }
 
@@ -265,6 +286,29 @@ impl Drop for Holdings {
             .bytes
             .fetch_sub(self.bytes.get(), Ordering::Relaxed);
     }
+}
+
+/// A question that the peer has asked and not finished.
+#[derive(Debug)]
+struct Question {
+    /// Bytes of its answer.
+    kept: u64,
+    /// How many questions wait for their answers before this one can be asked.
+    depth: u32,
+}
+
+/// Calls that may wait for one another's answers. The RPC layer asks each for the next on the same stack.
+const PIPELINED_MAX: u32 = 64;
+
+/// A peer asks too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TooMany {
+    #[error("more than {0} questions (questions_max) of this connection were not finished")]
+    Questions(usize),
+    #[error(
+        "more than {PIPELINED_MAX} calls (pipelined_max) were sent ahead to one another's answers"
+    )]
+    Pipelined,
 }
 
 /// Something that is held; dropping it gives the room back.

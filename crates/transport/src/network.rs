@@ -262,22 +262,24 @@ fn note_question(incoming: &Incoming, holdings: &Holdings) -> Result<(), Error> 
     else {
         return Ok(());
     };
-    let one_too_many = match message.which() {
-        Ok(Which::Bootstrap(Ok(bootstrap))) => holdings.asked(bootstrap.get_question_id()),
-        Ok(Which::Call(Ok(call))) => holdings.asked(call.get_question_id()),
+    let asked = match message.which() {
+        Ok(Which::Bootstrap(Ok(bootstrap))) => holdings.asked(bootstrap.get_question_id(), None),
+        Ok(Which::Call(Ok(call))) => holdings.asked(call.get_question_id(), asked_ahead(call)),
         Ok(Which::Finish(Ok(finish))) => {
             holdings.finished(finish.get_question_id());
-            false
+            Ok(())
         }
-        _ => false,
+        _ => Ok(()),
     };
-    if one_too_many {
-        let questions_max = holdings.bounds().questions_max;
-        return Err(Error::overloaded(format!(
-            "overloaded: more than {questions_max} questions (questions_max) of this connection were not finished"
-        )));
+    asked.map_err(|too_many| Error::overloaded(format!("overloaded: {too_many}")))
+}
+
+/// The question whose answer a call is sent to.
+fn asked_ahead(call: rpc_capnp::call::Reader<'_>) -> Option<u32> {
+    match call.get_target().ok()?.which() {
+        Ok(rpc_capnp::message_target::PromisedAnswer(Ok(answer))) => Some(answer.get_question_id()),
+        _ => None,
     }
-    Ok(())
 }
 
 struct Incoming {

@@ -279,12 +279,7 @@ impl Actor {
                 return Life::Ended;
             }
         }
-        if !released.is_empty() {
-            effects.events.push(Event::Released {
-                isolate: self.isolate,
-                imports: released,
-            });
-        }
+        self.release_imports(&released, effects);
         Life::GoesOn
     }
 

@@ -32,11 +32,7 @@ impl Actor {
         books.operations.insert(operation);
         books.holds += 1;
         self.holds += 1;
-        let hold = Operation {
-            invocation: held.unwrap_or(payer),
-            kind: Kind::Hold,
-            bytes: 0,
-        };
+        let hold = Operation::new(held.unwrap_or(payer), Kind::Hold);
         self.operations.insert(operation, hold);
     }
 

@@ -35,11 +35,7 @@ impl Actor {
             Loading::Get { .. } => {
                 books.subrequests += 1;
                 books.operations.insert(operation);
-                let get = Operation {
-                    invocation,
-                    kind: Kind::Get,
-                    bytes: 0,
-                };
+                let get = Operation::new(invocation, Kind::Get);
                 self.operations.insert(operation, get);
             }
             Loading::NotProvided { get, .. } => self.end_provision(*get),

@@ -10,6 +10,7 @@ mod calls;
 mod ending;
 mod entries;
 mod holds;
+mod kept;
 mod loading;
 mod operations;
 mod outcome;
@@ -24,6 +25,7 @@ use crate::{
     pool_memory::PoolMemory,
     sandbox::Sandbox,
 };
+use kept::Kept;
 use operations::{Operation, Waiting};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -158,6 +160,8 @@ pub(crate) struct Actor {
     invocations: BTreeMap<u64, Box<Invocation>>,
     operations: HashMap<u64, Operation>,
     waiting: Waiting,
+    /// Imports that calls need which have not left yet.
+    kept: Kept,
     /// How many of them only hold an invocation open.
     holds: usize,
     /// Invocations that a hold has been taken from since the last entry.
@@ -216,6 +220,7 @@ impl Actor {
             invocations: BTreeMap::new(),
             operations: HashMap::new(),
             waiting: Waiting::default(),
+            kept: Kept::default(),
             holds: 0,
             unheld: Vec::new(),
             exports: BTreeSet::new(),

@@ -18,6 +18,19 @@ pub(super) struct Operation {
     pub(super) kind: Kind,
     /// Of its arguments, as long as it may leave or has left.
     pub(super) bytes: u64,
+    /// What it is of and refers to, as long as it is held.
+    imports: Vec<u64>,
+}
+
+impl Operation {
+    pub(super) fn new(invocation: u64, kind: Kind) -> Self {
+        Self {
+            invocation,
+            kind,
+            bytes: 0,
+            imports: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,11 +103,7 @@ impl Actor {
         match start {
             Started::Timer { operation, ms } => {
                 books.operations.insert(operation);
-                let timer = Operation {
-                    invocation,
-                    kind: Kind::Timer,
-                    bytes: 0,
-                };
+                let timer = Operation::new(invocation, Kind::Timer);
                 self.operations.insert(operation, timer);
                 let ms = ms.clamp(0.0, TIMER_MS_MAX);
                 // NaN is clamped to itself, and is no wait.
@@ -126,7 +135,7 @@ impl Actor {
 
     /// Why a call can't be made, if it can't.
     fn refusal(&self, call: &OutwardCall) -> Option<String> {
-        let bytes = self.waiting.bytes + call.args.bytes.len() as u64;
+        let bytes = self.waiting.bytes + call.bytes();
         if bytes > CALL_BYTES_MAX {
             return Some(format!(
                 "The arguments of the calls that wait for an answer have {bytes} bytes, {CALL_BYTES_MAX} are allowed: wait \
@@ -145,11 +154,7 @@ impl Actor {
         around: &Surroundings<'_>,
         effects: &mut Effects,
     ) {
-        let refused = Operation {
-            invocation,
-            kind: Kind::Refused,
-            bytes: 0,
-        };
+        let refused = Operation::new(invocation, Kind::Refused);
         self.operations.insert(operation, refused);
         effects.alarms.push(refusal_now(operation, refusal, around));
     }
@@ -164,18 +169,21 @@ impl Actor {
         around: &Surroundings<'_>,
         effects: &mut Effects,
     ) {
-        let bytes = call.args.bytes.len() as u64;
+        let bytes = call.bytes();
         self.waiting.bytes += bytes;
         self.waiting.stream_calls += usize::from(call.is_stream);
         let kind = match call.is_stream {
             true => Kind::Stream,
             false => Kind::Held,
         };
-        let known = Operation {
-            invocation,
-            kind,
+        let mut known = Operation {
             bytes,
+            ..Operation::new(invocation, kind)
         };
+        if kind == Kind::Held {
+            known.imports = call.imports();
+            self.kept.keep(&known.imports);
+        }
         self.operations.insert(operation, known);
         if call.is_stream {
             effects.events.push(Event::Called {
@@ -208,6 +216,8 @@ impl Actor {
                 continue;
             };
             books.subrequests_in_flight += 1;
+            let imports = std::mem::take(&mut known.imports);
+            self.kept.let_go(&imports);
             if call.import == OUTBOUND
                 && let Some(refusal) = &self.spec.outbound_refusal
             {
@@ -303,6 +313,18 @@ impl Actor {
         }
     }
 
+    /// The guest lets go of imports. What a held call is of or refers to is let go of when that has left.
+    pub(super) fn release_imports(&mut self, released: &[u64], effects: &mut Effects) {
+        self.kept.release(released);
+        let imports = self.kept.take_free();
+        if !imports.is_empty() {
+            effects.events.push(Event::Released {
+                isolate: self.isolate,
+                imports,
+            });
+        }
+    }
+
     /// Tells those who would settle an operation that nobody waits for it any more.
     fn call_back(&self, operation: u64, effects: &mut Effects) {
         let known = self.operations.get(&operation);
@@ -322,8 +344,10 @@ impl Actor {
             invocation,
             kind,
             bytes,
+            imports,
         } = self.operations.remove(&operation)?;
         self.waiting.bytes -= bytes;
+        self.kept.let_go(&imports);
         match kind {
             Kind::Timer => border::lock(&self.outbox).timer_done(),
             Kind::Hold => self.hold_is_over(invocation),
@@ -353,6 +377,7 @@ impl Actor {
             self.remove_operation(operation);
             self.forgotten.push(operation);
         }
+        self.release_imports(&[], effects);
     }
 }
 

@@ -12,8 +12,8 @@ use crate::{
     random,
 };
 use coracle_abi::{
-    self as abi, EXTERNALS_MAX, IMPORT_MODULE, LOG_ARGUMENTS, LOG_ARGUMENTS_MAX, TIMERS_MAX,
-    finish, operation,
+    self as abi, EXTERNALS_MAX, IMPORT_MODULE, LOG_ARGUMENTS, LOG_ARGUMENTS_MAX, PATH_BYTES_MAX,
+    TIMERS_MAX, finish, operation,
 };
 use minicbor::bytes::ByteSlice;
 use std::task::Poll;
@@ -296,6 +296,9 @@ fn outward_call(bytes: &[u8], is_stream: bool) -> Result<OutwardCall> {
     let call: abi::Call<'_> = minicbor::decode(bytes).map_err(|_| broken("that can't be read"))?;
     if call.path.len() > PATH_LENGTH_MAX || call.args.externals.len() > EXTERNALS_MAX {
         return Err(broken("with too many names or externals"));
+    }
+    if call.path.iter().map(|name| name.len()).sum::<usize>() > PATH_BYTES_MAX {
+        return Err(broken("with names that are too long"));
     }
     Ok(OutwardCall {
         import: call.import,

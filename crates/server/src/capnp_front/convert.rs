@@ -7,6 +7,7 @@ use crate::{
     tails::TAILS_MAX,
 };
 use capnp::{Error, text};
+use coracle_abi::PATH_BYTES_MAX;
 use coracle_isolate::{
     Bytes, FUEL_SCHEDULE, Form as IsolateForm, Kind, LogLevel, Outcome, Report, Thrown, Usage,
     Verdict, VerdictKind,
@@ -17,9 +18,8 @@ use coracle_loader::{
 use coracle_schema as schema;
 use std::{rc::Rc, sync::Arc};
 
-/// Names that the path of one call may have, and bytes of all of them.
+/// Names that the path of one call may have.
 const PATH_LENGTH_MAX: u32 = 64;
-const PATH_BYTES_MAX: usize = 64 << 10;
 /// Entries that one table of externals may have.
 const EXTERNALS_MAX: u32 = 10_000;
 /// Bytes that the name of an entrypoint may have.
@@ -77,25 +77,43 @@ fn externals(
 ) -> Result<Vec<Address>, Error> {
     use schema::external;
     at_most("externals", list.len(), EXTERNALS_MAX)?;
-    let address = |(index, external): (usize, external::Reader<'_>)| match external.which()? {
-        external::Target(target) => address(connected, target?, Kind::Target),
-        external::Source(source) => address(connected, source?, Kind::Source),
-        external::Sink(sink) => address(connected, sink?, Kind::Sink),
-        external::Loader(_) if loaders == Loaders::Refused => Err(Error::failed(format!(
-            "external {index} is a loader: those can be passed in env only"
-        ))),
-        external::Loader(loader) => match connected.is_own_loader(loader?) {
-            true => Ok(Address::Loader(Arc::default())),
-            false => Err(Error::failed(format!(
-                "external {index} is not the loader that this session was given"
-            ))),
-        },
-        external::Invalid(()) => Err(Error::failed(format!(
-            "external {index} is not set: each must say what it is"
-        ))),
+    let refused = |index, what: &str| Error::failed(format!("external {index} {what}"));
+    let address = |(index, external): (usize, external::Reader<'_>)| {
+        let (target, kind) = match external.which() {
+            Ok(external::Target(target)) => (target, Kind::Target),
+            Ok(external::Source(source)) => (source, Kind::Source),
+            Ok(external::Sink(sink)) => (sink, Kind::Sink),
+            Ok(external::Loader(_)) if loaders == Loaders::Refused => {
+                let what = "is a loader: those can be passed in env only";
+                return Err(refused(index, what));
+            }
+            Ok(external::Loader(loader)) => {
+                return match loader.is_ok_and(|loader| connected.is_own_loader(loader)) {
+                    true => Ok(Address::Loader(Arc::default())),
+                    false => {
+                        let what = "is not the loader that this session was given";
+                        Err(refused(index, what))
+                    }
+                };
+            }
+            Ok(external::Invalid(())) => {
+                return Err(refused(index, "is not set: each must say what it is"));
+            }
+            Err(_) => {
+                return Err(refused(
+                    index,
+                    "is of a kind that this server does not know",
+                ));
+            }
+        };
+        let target = target.map_err(|_| refused(index, NO_CAPABILITY))?;
+        address(connected, target, kind)
     };
     list.iter().enumerate().map(address).collect()
 }
+
+/// What is wrong with a null pointer in a capability's place.
+const NO_CAPABILITY: &str = "has no capability";
 
 /// The address of a capability: what is ours is known, of its own kind; what is the client's is kept.
 fn address(
@@ -118,9 +136,11 @@ fn addresses(
     list: capnp::capability_list::Reader<'_, schema::target::Client>,
 ) -> Result<Vec<Address>, Error> {
     at_most("tails", list.len(), TAILS_MAX)?;
-    list.iter()
-        .map(|target| address(connected, target?, Kind::Target))
-        .collect()
+    let tail = |(index, target): (usize, capnp::Result<schema::target::Client>)| {
+        let missing = |_| Error::failed(format!("tail {index} {NO_CAPABILITY}"));
+        address(connected, target.map_err(missing)?, Kind::Target)
+    };
+    list.iter().enumerate().map(tail).collect()
 }
 
 pub(super) fn write_payload(
@@ -144,7 +164,7 @@ pub(super) fn write_externals(
     }
     let mut list = builder.init_externals(externals.len() as u32);
     for (index, address) in externals.iter().enumerate() {
-        let client = TargetServer::client(connected, address.clone(), 0)?;
+        let client = TargetServer::client(connected, address.clone(), address.data_bytes())?;
         let mut external = list.reborrow().get(index as u32);
         match address.kind() {
             Kind::Target | Kind::Loader | Kind::Entrypoint => external.set_target(client),
@@ -165,15 +185,25 @@ pub(super) fn write_path<'a>(
     }
 }
 
-/// What a client's object threw.
+/// Bytes of the name and of the message of what a client's object threw, and of the value itself: as of what workers throw.
+const THROWN_TEXT_BYTES_MAX: usize = 16 << 10;
+const THROWN_VALUE_BYTES_MAX: usize = 256 << 10;
+
+/// What a client's object threw. Texts that are too long are cut, and a value that is too large is left out.
 pub(super) fn thrown(reader: schema::thrown::Reader<'_>) -> Result<Thrown, Error> {
     let value = match reader.get_value()?.which()? {
-        schema::value::Cbor(bytes) => bytes?.to_vec(),
-        _ => Vec::new(),
+        schema::value::Cbor(bytes) => Some(bytes?).filter(|it| it.len() <= THROWN_VALUE_BYTES_MAX),
+        _ => None,
     };
+    let cut = |reader| {
+        let mut text = text(reader)?;
+        text.truncate(text.floor_char_boundary(THROWN_TEXT_BYTES_MAX));
+        Ok::<_, Error>(text)
+    };
+    let value = value.unwrap_or_default().to_vec();
     Ok(Thrown {
-        name: text(reader.get_name()?)?,
-        message: text(reader.get_message()?)?,
+        name: cut(reader.get_name()?)?,
+        message: cut(reader.get_message()?)?,
         value,
         ..Thrown::default()
     })
@@ -266,7 +296,8 @@ pub(super) fn outbound_of(
         schema::outbound::Policy(()) => (Outbound::Policy, None),
         schema::outbound::None(()) => (Outbound::None, None),
         schema::outbound::Gateway(gateway) => {
-            let gateway = address(connected, gateway?, Kind::Target)?;
+            let missing = |_| Error::failed(format!("outbound: the gateway {NO_CAPABILITY}"));
+            let gateway = address(connected, gateway.map_err(missing)?, Kind::Target)?;
             (Outbound::Gateway, Some(gateway))
         }
     })

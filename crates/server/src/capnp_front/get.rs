@@ -47,7 +47,10 @@ pub(super) async fn get(
         let id = String::from_utf8(id).map_err(|_| Error::failed("id: it is not UTF-8".into()))?;
         let fingerprint = bounded("fingerprint", params.get_fingerprint()?)?;
         let given = given(connected, params)?;
-        (given.key(id, fingerprint), given, params.get_source()?)
+        let source = params
+            .get_source()
+            .map_err(|_| Error::failed("source: it has no capability".into()))?;
+        (given.key(id, fingerprint), given, source)
     };
     drop(params);
     let session = server.session();

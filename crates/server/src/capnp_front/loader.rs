@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{
     router::Address,
-    session::{Grants, LoadError, Session, Worker},
+    session::{Entrypoint, Grants, LoadError, Session, Worker},
     shared::Shared,
 };
 use capnp::Error;
@@ -93,7 +93,8 @@ impl loader::Server for LoaderServer {
                     convert::worker_code(&this.connected, params.get()?.get_code()?)?;
                 drop(params);
                 let code_bytes = code_bytes(&code);
-                let held = this.connected.hold(code_bytes)?;
+                let held_bytes = code_bytes.saturating_add(grants.data_bytes());
+                let held = this.connected.hold(held_bytes)?;
                 let worker = this
                     .load_code(code, grants, code_bytes)
                     .await
@@ -168,8 +169,10 @@ impl worker::Server for WorkerServer {
                 let name = convert::entrypoint_name(params.get_name()?)?;
                 let props = convert::payload(&this.connected, params.get_props()?)?;
                 let limits = convert::limits(params.get_limits()?);
-                let data_bytes = (name.len() + props.bytes.len()) as u64;
+                Entrypoint::check_props(&props.externals)
+                    .map_err(|error| Error::failed(error.to_string()))?;
                 let entrypoint = this.worker.entrypoint(&name, props, &limits);
+                let data_bytes = entrypoint.data_bytes();
                 let address = Address::Entrypoint(entrypoint);
                 let client = TargetServer::client(&this.connected, address, data_bytes)?;
                 results.get().set_entrypoint(client);

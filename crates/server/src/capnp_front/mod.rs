@@ -57,7 +57,7 @@ impl Connected {
     /// Counts what an object with that much data holds, for as long as it lives.
     fn hold(&self, data_bytes: u64) -> Result<Held, Error> {
         self.holdings
-            .hold(OBJECT_BYTES + data_bytes)
+            .hold(OBJECT_BYTES.saturating_add(data_bytes))
             .map_err(|full| self.refuse(full))
     }
 

@@ -29,6 +29,7 @@ impl TargetServer {
     ) -> Result<target::Client, Error> {
         if let Address::Remote(remote) = &address
             && let Some(object) = connected.remotes.object_of(remote)
+            && is_known(&object)
         {
             return Ok(object);
         }
@@ -87,7 +88,7 @@ impl Asked {
         args: Payload,
         form: Form,
     ) -> Result<Self, Error> {
-        let bytes = args.bytes.len() as u64 + convert::path_bytes(&path);
+        let bytes = args.data_bytes().saturating_add(convert::path_bytes(&path));
         Ok(Self {
             path,
             args,
@@ -122,6 +123,13 @@ pub(super) async fn call_for(
         answered = call => answered.map_err(refused),
         () = owner.ended() => Ok(Answered::cancelled()),
     }
+}
+
+/// Whether what a client has sent is more than a promise. A promise that was sent back could be what another waits for, and
+/// so on: the RPC layer asks each for the next on the same stack.
+fn is_known(object: &target::Client) -> bool {
+    let hook = super::resolved(object.client.hook.add_ref());
+    hook.when_more_resolved().is_none()
 }
 
 impl target::Server for TargetServer {

@@ -8,7 +8,7 @@ use super::{Name, Service, State, outward::adopt, refusal_name};
 use crate::{
     named::{Ask, Asker, Binding, Found},
     router::Address,
-    session::{Grants, REFUSED_NONE, Worker},
+    session::{Entrypoint, Grants, REFUSED_NONE, Worker},
 };
 use coracle_abi::OUTBOUND;
 use coracle_isolate::{
@@ -158,7 +158,8 @@ impl Service {
         state.discard(inherited);
         let room = |load: Arc<[u8]>| match parent.session() {
             Some(session) if !session.is_closed() => {
-                match session.code_bytes().take(load.len() as u64) {
+                let bytes = (load.len() as u64).saturating_add(grants.data_bytes());
+                match session.code_bytes().take(bytes) {
                     Ok(taken) => Ok((load, taken, session.tenant_id().0)),
                     Err(full) => Err(full.to_string()),
                 }
@@ -382,10 +383,18 @@ fn get_entrypoint(state: &mut State, asker: Asker, entrypoint: ChildEntrypoint) 
     let address = match held {
         Some(Address::Worker(worker)) => {
             let given = given.into_iter().map(Address::passed);
-            let given = given.map(|address| address.held_by(worker.facts()));
-            let entrypoint = worker.entrypoint_of(&name, props, given.collect(), &asked);
+            let given: Vec<_> = given
+                .map(|address| address.held_by(worker.facts()))
+                .collect();
+            let address = match Entrypoint::check_props(&given) {
+                Ok(()) => Address::Entrypoint(worker.entrypoint_of(&name, props, given, &asked)),
+                Err(error) => {
+                    state.discard(given);
+                    Address::Failed(error.to_string().into())
+                }
+            };
             state.discard(worker);
-            Address::Entrypoint(entrypoint)
+            address
         }
         Some(Address::Failed(reason)) => {
             state.discard(given);

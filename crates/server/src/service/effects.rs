@@ -48,16 +48,18 @@ impl Service {
                 if let Some(mut call) = pending.call.take() {
                     let args = std::mem::take(&mut pending.args);
                     let props = Arc::clone(&pending.props);
+                    let mut refused = Vec::new();
                     if let Some(table) = state.tables.get_mut(&isolate.0) {
-                        call.args.externals = table.offer(args);
+                        call.args.externals = table.offer(args, &mut refused);
                         if !props.is_empty() {
-                            let externals = table.offer(props.to_vec());
+                            let externals = table.offer(props.to_vec(), &mut refused);
                             call.props = Arc::new(Bytes {
                                 externals,
                                 ..(*call.props).clone()
                             });
                         }
                     }
+                    state.discard(refused);
                     self.send(
                         state,
                         Message::Call {

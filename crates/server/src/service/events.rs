@@ -4,7 +4,21 @@ use super::{Notice, Service, State, outward::adopt};
 use crate::{named::Asker, outcome::Answered, session::Session};
 use coracle_isolate::{Event as IsolateEvent, Outcome, VerdictKind};
 use coracle_loader::{CallId, Event, IsolateId, WorkerId};
-use std::sync::TryLockError;
+use std::{any::Any, cell::Cell, ptr, sync::TryLockError};
+
+thread_local! {
+    /// The service whose garbage this thread drops. Only compared.
+    static CLEARING: Cell<*const Service> = const { Cell::new(ptr::null()) };
+}
+
+/// Puts back what was before.
+struct Clearing(*const Service);
+
+impl Drop for Clearing {
+    fn drop(&mut self) {
+        CLEARING.set(self.0);
+    }
+}
 
 impl Service {
     /// Takes an event of an isolate. Never waits for the state: if somebody holds it, they take the event on.
@@ -23,6 +37,10 @@ impl Service {
     /// Acts on what is in the inbox, if nobody holds the state. `assisting`: what isolates do about it begins on this
     /// thread.
     pub(super) fn take_inbox(&self, assisting: bool) {
+        if self.is_clearing() {
+            // What is dropped brings more, down a chain as long as whoever made it likes: it is taken on further up.
+            return;
+        }
         loop {
             let mut state = match self.state.try_lock() {
                 Ok(state) => state,
@@ -44,7 +62,7 @@ impl Service {
             state.assisting = false;
             let garbage = std::mem::take(&mut state.garbage);
             drop(state);
-            drop(garbage);
+            self.clear(garbage);
             if assisting {
                 self.scheduler().assist();
             }
@@ -53,6 +71,16 @@ impl Service {
                 return;
             }
         }
+    }
+
+    /// Drops what may bring notices, which are left in the inbox.
+    pub(super) fn clear(&self, garbage: Vec<Box<dyn Any + Send>>) {
+        let _clearing = Clearing(CLEARING.replace(ptr::from_ref(self)));
+        drop(garbage);
+    }
+
+    fn is_clearing(&self) -> bool {
+        ptr::eq(CLEARING.get(), self)
     }
 
     fn apply(&self, state: &mut State, event: IsolateEvent) {

@@ -39,7 +39,11 @@ impl Service {
             .tables
             .get(&isolate)
             .and_then(|table| table.import(import))
-            .filter(|callee| !is_stream || matches!(callee.kind(), Kind::Source | Kind::Sink));
+            .filter(|callee| {
+                !is_stream
+                    || matches!(callee.kind(), Kind::Source | Kind::Sink)
+                    || matches!(callee, Address::Failed(_))
+            });
         let form = Form::Cbor;
         let call = match &callee {
             Some(Address::Entrypoint(entrypoint)) => {
@@ -144,25 +148,43 @@ impl Service {
             return state.discard(answer);
         };
         table.outgoing.remove(&operation);
+        let mut refused = Vec::new();
+        let bytes_max = self.limits().result_bytes_max;
         let answer = match answer {
             Err(refusal) => Answer::Failed(refusal.to_string()),
+            // A worker's result is within its own limit; a client's may have any size.
+            Ok(Answered { report, externals }) if bytes_of(&report.outcome) > bytes_max => {
+                refused = externals;
+                let bytes = bytes_of(&report.outcome);
+                Answer::Failed(format!(
+                    "The answer has {bytes} bytes, {bytes_max} are allowed (result_bytes_max)."
+                ))
+            }
             Ok(Answered {
                 mut report,
                 externals,
             }) => {
-                let externals = table.offer(externals);
+                let externals = table.offer(externals, &mut refused);
                 if let Outcome::Value(value) = &mut report.outcome {
                     value.externals = externals;
                 }
                 Answer::Outcome(report.outcome)
             }
         };
+        state.discard(refused);
         let message = Message::Settle {
             isolate,
             operation,
             answer: Box::new(answer),
         };
         self.send(state, message);
+    }
+}
+
+fn bytes_of(outcome: &Outcome) -> u64 {
+    match outcome {
+        Outcome::Value(value) => value.bytes.len() as u64,
+        Outcome::Threw(_) | Outcome::Verdict(_) => 0,
     }
 }
 
