@@ -538,10 +538,7 @@ async fn a_source_that_answers_with_rubbish_is_told_what_is_wrong_with_it() {
             Err(capnp::Error::failed("out of order".into()))
         })
         .await;
-        is_refused(
-            thrown,
-            "the source of the code could not be asked: remote exception: out of order",
-        );
+        is_refused(thrown, "the source of the code failed: out of order");
         let unknown = got(&loader, |results| {
             code(results.init_code(), "export default {}").set_main_module("other.js");
             Ok(())

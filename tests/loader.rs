@@ -776,6 +776,48 @@ async fn code_that_comes_too_late_harms_nobody() {
 }
 
 #[tokio::test]
+async fn a_call_of_a_worker_that_is_still_provided_goes_on_though_the_entrypoint_is_disposed_of() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let found = run(
+        &coracle,
+        r#"
+        const entrypoint = this.env.LOADER.get("a", async () => code(methods("run() { return 7 }"))).getEntrypoint();
+        const answer = entrypoint.run();
+        entrypoint[Symbol.dispose]();
+        return [await answer, (await failure(() => entrypoint.run()))[1]].join();"#,
+    )
+    .await;
+    let expected = "7,RPC stub used after being disposed.";
+    assert_eq!(found, Value::from(expected));
+    drop(coracle);
+    server.is_empty().await;
+}
+
+#[tokio::test]
+async fn more_entrypoints_than_there_may_be_say_so_and_leave_room_when_they_are_disposed_of() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let found = run(
+        &coracle,
+        r#"
+        const worker = this.env.LOADER.load(code(methods("run() { return 7 }")));
+        const kept = [];
+        for (let count = 0; count < 10_000; count++) kept.push(worker.getEntrypoint());
+        const last = kept.pop();
+        const refused = (await failure(() => last.run()))[1];
+        const before = await kept[0].run();
+        kept.pop()[Symbol.dispose]();
+        await scheduler.wait(1);
+        return [before, refused, await worker.getEntrypoint().run()].join("; ");"#,
+    )
+    .await;
+    let expected = "7; Too many workers and entrypoints of workers are held at once: 10,000 are allowed. \
+                    Dispose of some.; 7";
+    assert_eq!(found, Value::from(expected));
+}
+
+#[tokio::test]
 async fn what_is_done_to_the_code_after_the_load_changes_nothing() {
     let server = Server::start();
     let coracle = client(server.address()).await;

@@ -8,7 +8,7 @@ use coracle_client::{
     Body, Coracle, Entrypoint, Outbound, Response, Thrown, Value, WorkerCode, args,
 };
 use std::sync::{Arc, Mutex};
-use support::{Server, client, module, value};
+use support::{Server, answer, client, eventually, module, value};
 
 fn worker(coracle: &Coracle, outbound: Outbound, methods: &str) -> Entrypoint {
     let code = WorkerCode {
@@ -159,4 +159,41 @@ async fn another_workers_entrypoint_is_a_gateway_with_requests_and_connections()
     );
     let answer = child.call("talk", args![]).await.unwrap();
     assert_eq!(value(answer), Value::from("IBM"));
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_lets_its_body_go() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let source = "let cancelled = 0;
+        export default {
+            async run(count) {
+                for (let request = 0; request < count; request++) {
+                    const body = new ReadableStream({
+                        pull: (controller) => controller.enqueue(new Uint8Array(10)),
+                        cancel: () => { cancelled++ },
+                    });
+                    await fetch('http://nowhere.test/', { method: 'POST', body }).catch(() => {});
+                }
+            },
+            cancelled: (_) => cancelled,
+        }";
+    let code = WorkerCode {
+        outbound: Outbound::None,
+        ..WorkerCode::new("main.js").es_module("main.js", source)
+    };
+    let entrypoint = coracle.load(code).entrypoint("default");
+    for _ in 0..3 {
+        // More than may wait at once, so that some are held first.
+        value(answer(&entrypoint, "run", args![100]).await);
+    }
+    eventually("the bodies are cancelled", async || {
+        match value(answer(&entrypoint, "cancelled", args![0]).await) {
+            count if count == 300.into() => Ok(()),
+            count => Err(format!("{count:?}")),
+        }
+    })
+    .await;
+    drop((entrypoint, coracle));
+    server.is_empty().await;
 }

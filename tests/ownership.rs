@@ -121,6 +121,50 @@ async fn stubs_in_a_result_go_to_whoever_called() {
 }
 
 #[tokio::test]
+async fn what_is_called_through_a_promise_goes_on_though_the_promise_is_disposed_of() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let entrypoint = load(
+        &coracle,
+        "make() { return { f: () => 42, own: { g: () => 43 }, [Symbol.dispose]() { count++ } } }
+        async local() {
+            const promise = this.ctx.exports.default.make();
+            const calls = [promise.f(), promise.own.g()];
+            promise[Symbol.dispose]();
+            return [...await Promise.all(calls), await promise.f().catch(error => error.message)];
+        }
+        async remote(make) {
+            const promise = make();
+            const calls = [promise.f(), promise.own.g()];
+            promise[Symbol.dispose]();
+            return await Promise.all(calls);
+        }
+        async failing() {
+            const promise = this.ctx.exports.default.nowhere();
+            const call = promise.f();
+            promise[Symbol.dispose]();
+            return await call.catch(error => error.message);
+        }",
+    );
+    let refused = Value::from("RPC promise used after being disposed.");
+    assert_eq!(
+        call(&entrypoint, "local").await,
+        Value::Array(vec![42.into(), 43.into(), refused])
+    );
+    comes_to(&entrypoint, 1).await;
+    let made = entrypoint.call("make", args![]).await.unwrap();
+    let made = made.payload().unwrap();
+    let make = coracle.function(move |_| {
+        let made = made.clone();
+        async move { Ok(made) }
+    });
+    let remote = entrypoint.call("remote", argument(&make)).await.unwrap();
+    assert_eq!(value(remote), Value::Array(vec![42.into(), 43.into()]));
+    let missing = Value::from("The RPC receiver does not implement the method \"nowhere\".");
+    assert_eq!(call(&entrypoint, "failing").await, missing);
+}
+
+#[tokio::test]
 async fn a_stub_that_a_worker_has_forgotten_is_let_go_of() {
     let server = Server::start();
     let coracle = client(server.address()).await;

@@ -14,7 +14,7 @@ use coracle_client::{
 use futures::{StreamExt, future::BoxFuture, stream};
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 use support::{PATIENCE, Server, class, client, eventually, load, module, value, within};
 
@@ -146,6 +146,51 @@ async fn a_reader_that_stops_cancels_whoever_feeds_the_stream() {
         match value(worker.call("state", args![]).await.unwrap()) {
             Value::String(text) if text == "Error: Nobody reads this stream any more." => Ok(()),
             other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_worker_cancels_a_stream_of_the_clients_that_has_nothing_at_the_moment() {
+    struct Alive(Arc<AtomicBool>);
+    impl Drop for Alive {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let worker = load(
+        &coracle,
+        "async first(stream) {
+            const reader = stream.getReader();
+            const { value } = await reader.read();
+            const next = reader.read();
+            await scheduler.wait(20);
+            await reader.cancel('enough');
+            return [value.length, (await next).done];
+        }",
+    );
+    let dropped = Arc::new(AtomicBool::new(false));
+    let alive = Alive(Arc::clone(&dropped));
+    let once = stream::once(async { Ok(vec![1; 3]) });
+    let never = stream::once(async move {
+        let _alive = alive;
+        std::future::pending().await
+    });
+    let mut args = Payload::default();
+    let stream = args.external(&coracle.byte_stream(once.chain(never)));
+    args.value = Value::Array(vec![stream]);
+    let answer = within(PATIENCE, "the answer", worker.call("first", args)).await;
+    assert_eq!(
+        value(answer.unwrap()),
+        Value::Array(vec![3.into(), true.into()])
+    );
+    eventually("the stream is dropped", async || {
+        match dropped.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("it is there".into()),
         }
     })
     .await;

@@ -148,7 +148,9 @@ pub(crate) async fn call_with_tool(
     let outcome = response.get()?.get_outcome();
     match outcome.which()? {
         call_results::outcome::Value(value) => match value?.which()? {
-            coracle_schema::value::Json(Ok(text)) if text.to_str()? == expected.to_string() => {
+            coracle_schema::value::Json(Ok(text))
+                if serde_json::from_str::<Value>(text.to_str()?)? == *expected =>
+            {
                 Ok(())
             }
             _ => bail!("not the sum of the answers, {expected}"),

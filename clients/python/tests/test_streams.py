@@ -68,6 +68,32 @@ async def test_the_reader_sets_the_pace_and_stopping_closes_the_source(load: Loa
     assert pieces.given <= 7
 
 
+async def test_a_stream_that_has_nothing_at_the_moment_is_cancelled_all_the_same(load: Load) -> None:
+    closed = asyncio.Event()
+
+    async def waits() -> AsyncIterator[bytes]:
+        try:
+            yield b"abc"
+            await asyncio.Event().wait()
+        finally:
+            closed.set()
+
+    entry = await load("""
+        async first(stream) {
+            const reader = stream.getReader();
+            const { value } = await reader.read();
+            const next = reader.read();
+            await scheduler.wait(20);
+            await reader.cancel('enough');
+            return [value.length, (await next).done];
+        }""")
+    assert await asyncio.wait_for(entry.first(coracle.Stream(waits())), PATIENCE) == [3, True]
+    await asyncio.wait_for(closed.wait(), PATIENCE)
+    reader = asyncio.StreamReader()
+    reader.feed_data(b"abc")
+    assert await asyncio.wait_for(entry.first(coracle.Stream(reader)), PATIENCE) == [3, True]
+
+
 async def test_a_source_that_fails_fails_the_stream(load: Load) -> None:
     entry = await load(SUM)
     broken = Pieces(iter([b"a"]), coracle.JsError("broken pipe", name="RangeError"))

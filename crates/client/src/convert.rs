@@ -7,7 +7,7 @@ use crate::{
     connection::{Held, Shared},
 };
 use coracle_schema::{self as schema, call_results, module, worker_code};
-use coracle_value::Bounds;
+use coracle_value::{Bounds, DEPTH_CEILING};
 
 pub(crate) fn write_code(held: &Held, code: &WorkerCode, mut builder: worker_code::Builder<'_>) {
     builder.set_compatibility_date(&code.compatibility_date[..]);
@@ -206,9 +206,10 @@ fn text(reader: capnp::Result<capnp::text::Reader<'_>>) -> Read<String> {
 
 fn value(reader: schema::value::Reader<'_>, externals: usize) -> Read<Value> {
     let bounds = Bounds {
+        // What the server's limits let through.
         bytes_max: usize::MAX,
+        depth_max: DEPTH_CEILING,
         externals: u32::try_from(externals).unwrap_or(u32::MAX),
-        ..Bounds::default()
     };
     match reader.which().map_err(malformed)? {
         schema::value::Undefined(()) => Ok(Value::Undefined),

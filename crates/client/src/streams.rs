@@ -4,6 +4,7 @@ use crate::{Error, Kind, Payload, Stub, Value, answer::Thrown, stubs::Target};
 use futures::{Stream, StreamExt, future::BoxFuture, stream::BoxStream};
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes that are asked for at once, where the caller does not say.
 const PULL_BYTES: usize = 64 << 10;
@@ -156,13 +157,16 @@ impl Payload {
 /// Bytes of this process, as a [`Target`] that is pulled.
 pub(crate) struct Source {
     state: Arc<Mutex<SourceState>>,
+    /// Ends the pull that is waited for, too.
+    cancelled: CancellationToken,
 }
 
 struct SourceState {
     /// None once it is over.
     stream: Option<BoxStream<'static, Result<Vec<u8>, Thrown>>>,
-    /// What has come and was not asked for yet.
-    left: Vec<u8>,
+    /// What has come; what of it was asked for is before `given`.
+    piece: Vec<u8>,
+    given: usize,
 }
 
 impl Source {
@@ -172,20 +176,22 @@ impl Source {
         Self {
             state: Arc::new(Mutex::new(SourceState {
                 stream: Some(stream.boxed()),
-                left: Vec::new(),
+                piece: Vec::new(),
+                given: 0,
             })),
+            cancelled: CancellationToken::new(),
         }
     }
 }
 
 impl SourceState {
     async fn pull(&mut self, bytes_max: usize) -> Result<Option<Vec<u8>>, Thrown> {
-        while self.left.is_empty() {
+        while self.given == self.piece.len() {
             let Some(stream) = &mut self.stream else {
                 return Ok(None);
             };
             match stream.next().await {
-                Some(Ok(bytes)) => self.left = bytes,
+                Some(Ok(bytes)) => (self.piece, self.given) = (bytes, 0),
                 Some(Err(thrown)) => {
                     self.stream = None;
                     return Err(thrown);
@@ -193,8 +199,17 @@ impl SourceState {
                 None => self.stream = None,
             }
         }
-        let rest = self.left.split_off(self.left.len().min(bytes_max));
-        Ok(Some(std::mem::replace(&mut self.left, rest)))
+        let end = self.piece.len().min(self.given + bytes_max);
+        if self.given == 0 && end == self.piece.len() {
+            return Ok(Some(std::mem::take(&mut self.piece)));
+        }
+        let asked = self.piece[self.given..end].to_vec();
+        self.given = end;
+        Ok(Some(asked))
+    }
+
+    fn end(&mut self) {
+        (self.stream, self.piece, self.given) = (None, Vec::new(), 0);
     }
 }
 
@@ -204,22 +219,23 @@ impl Target for Source {
         path: Vec<String>,
         args: Payload,
     ) -> BoxFuture<'static, Result<Payload, Thrown>> {
-        let state = Arc::clone(&self.state);
+        let (state, cancelled) = (Arc::clone(&self.state), self.cancelled.clone());
         Box::pin(async move {
             match path.last().map(String::as_str) {
                 Some("pull") => {
                     let asked = args.value.index(0).and_then(Value::as_f64);
                     let bytes_max = asked.unwrap_or_default().max(1.0) as usize;
-                    let pulled = state
-                        .lock()
-                        .await
-                        .pull(bytes_max.min(PULL_BYTES_MAX))
-                        .await?;
+                    let pull = async {
+                        let mut state = state.lock().await;
+                        state.pull(bytes_max.min(PULL_BYTES_MAX)).await
+                    };
+                    let pulled = cancelled.run_until_cancelled(pull).await;
+                    let pulled = pulled.unwrap_or(Ok(None))?;
                     Ok(pulled.map_or(Value::Undefined, Value::uint8_array).into())
                 }
                 Some("cancel") => {
-                    let mut state = state.lock().await;
-                    (state.stream, state.left) = (None, Vec::new());
+                    cancelled.cancel();
+                    state.lock().await.end();
                     Ok(Value::Undefined.into())
                 }
                 _ => Err(Thrown::new(

@@ -316,7 +316,7 @@ function start(hook, path, isGet, args, isStream) {
     invocation: 0,
     done: fulfilWithCopy,
     failed: rejectWithCopy,
-    state: { __proto__: null, answer, stubs: copied === undefined ? newList() : copied[1] },
+    state: { __proto__: null, answer, stubs: copied === undefined ? newList() : copied[1], hook: undefined },
   };
   if (hook.kind === LOCAL) {
     QueueMicrotask(() => proceed(call, hook.target));
@@ -325,10 +325,12 @@ function start(hook, path, isGet, args, isStream) {
   } else {
     call.done = fulfilAsIs;
     call.failed = rejectAsIs;
+    // The call needs what it waits for until it is done, though somebody disposes of that meanwhile.
+    call.state.hook = shared(hook);
     PromisePrototypeThen(
       hook.answer.promise,
       (value) => proceed(call, value),
-      (error) => answer.reject(error),
+      (error) => rejectAsIs(call.state, error),
     );
   }
   return answer;
@@ -408,13 +410,15 @@ function rejectWithCopy({ answer, stubs }, error) {
   answer.reject(errorOfAnswer(ANSWER_THREW, copied, "Error", inspect(error)));
 }
 
-function fulfilAsIs({ answer, stubs }, value) {
+function fulfilAsIs({ answer, stubs, hook }, value) {
   disposeAll(stubs);
+  letHookGo(hook);
   fulfil(answer, value, newList());
 }
 
-function rejectAsIs({ answer, stubs }, error) {
+function rejectAsIs({ answer, stubs, hook }, error) {
   disposeAll(stubs);
+  letHookGo(hook);
   answer.reject(error);
 }
 

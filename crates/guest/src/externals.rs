@@ -24,7 +24,7 @@ const KINDS: [Kind; 5] = [
 ];
 
 /// Bytes of the props of a loopback stub.
-const PROPS_BYTES_MAX: usize = 64 << 10;
+const LOOPBACK_PROPS_BYTES_MAX: usize = 64 << 10;
 
 /// The entry for an object that can be passed by reference. An object of the isolate's own is given out with it.
 pub(crate) fn of_value<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Option<External>> {
@@ -61,7 +61,7 @@ fn loopback<'js>(ctx: &Ctx<'js>, parts: &Array<'js>) -> Result<External> {
     let props: Value = parts.get(2)?;
     let manner = Manner {
         root: "props",
-        bytes_max: PROPS_BYTES_MAX,
+        bytes_max: LOOPBACK_PROPS_BYTES_MAX,
         depth_max: 64,
         instances: Instances::Refused,
         references: References::Refused,

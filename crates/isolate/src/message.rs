@@ -237,14 +237,15 @@ pub struct OutwardCall {
 }
 
 impl OutwardCall {
-    /// What its arguments take, the props of what they refer to included.
+    /// What its path and its arguments take, the props of what they refer to included.
     pub(crate) fn bytes(&self) -> u64 {
         let of = |external: &External| match external {
             External::Loopback { entrypoint, props } => entrypoint.len() + props.len(),
             External::Export(..) | External::Import(..) => 0,
         };
         let referred: usize = self.args.externals.iter().map(of).sum();
-        (self.args.bytes.len() + referred) as u64
+        let path: usize = self.path.iter().map(String::len).sum();
+        (path + self.args.bytes.len() + referred) as u64
     }
 
     /// The imports that it is of and refers to.

@@ -117,6 +117,9 @@ impl Drop for Given {
     }
 }
 
+/// What a caller of an object is told whose client has gone.
+pub(crate) const CLIENT_GONE: &str = "The client that holds this object has disconnected.";
+
 /// An object of a client's, held by the thread that serves the client.
 pub struct Remote {
     commands: mpsc::UnboundedSender<RemoteCommand>,
@@ -148,6 +151,11 @@ impl Remote {
         self.commands.same_channel(commands)
     }
 
+    /// Whether its client has gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.commands.is_closed()
+    }
+
     /// Sends a call on its way. It is given up when the sender is dropped that this answers.
     pub(crate) fn call(&self, call: RemoteCall) -> oneshot::Sender<()> {
         let (kept, given_up) = oneshot::channel();
@@ -159,9 +167,7 @@ impl Remote {
         if let Err(mpsc::error::SendError(RemoteCommand::Call { call, .. })) =
             self.commands.send(command)
         {
-            call.answer_to.send(Ok(threw(
-                "The client that holds this object has disconnected.",
-            )));
+            call.answer_to.send(Ok(threw(CLIENT_GONE)));
         }
         kept
     }
@@ -312,7 +318,7 @@ impl Address {
                     args,
                     answer_to: AnswerTo::Caller(sender),
                 });
-                let gone = || Ok(threw("The client that holds this object has disconnected."));
+                let gone = || Ok(threw(CLIENT_GONE));
                 answer.await.unwrap_or_else(|_| gone())
             }
             Self::Failed(reason) => Ok(threw(reason)),

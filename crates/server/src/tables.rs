@@ -64,6 +64,7 @@ impl Taken {
 /// Workers and entrypoints of them that an isolate may hold, and bytes of the entrypoints' props.
 const MADE_MAX: usize = 10_000;
 const MADE_BYTES_MAX: u64 = 32 << 20;
+pub(crate) const NO_ROOM: &str = "Too many workers and entrypoints of workers are held at once: 10,000 are allowed. Dispose of some.";
 /// What an isolate may hold of what it was given, and bytes of props in that. Its guest has less room than that for as many
 /// stubs, unless it is broken; props take none there.
 const GIVEN_MAX: usize = 200_000;
@@ -111,7 +112,13 @@ impl Table {
         if id == IMPORT_REFUSED {
             return Some(Address::Failed(full().into()));
         }
-        self.imports.get(&id).cloned()
+        let found = self.imports.get(&id).cloned();
+        // What was made when there was no room is not in the table.
+        let is_made = id >= IMPORTS_MADE_MIN;
+        match found {
+            None if is_made && self.made.count >= MADE_MAX => Some(Address::Failed(NO_ROOM.into())),
+            found => found,
+        }
     }
 
     /// The worker that the isolate runs, unless that is over.

@@ -62,9 +62,10 @@ class Stream(AsyncIterator[bytes]):
         self.end: Final = source
         """What gives the bytes; a stub where that is the other side."""
         self._pieces: AsyncIterator[bytes] | None = None
-        self._rest = b""
+        self._rest = memoryview(b"")
         self._is_over = False
         self._turn = asyncio.Lock()
+        self._awaited: asyncio.Future[bytes] | None = None
         if isinstance(source, (bytes, bytearray, str)):
             raise TypeError(f"a stream is made of pieces: use Stream([{type(source).__name__}(…)])")
         if not isinstance(source, (Stub, Reader)):
@@ -80,12 +81,17 @@ class Stream(AsyncIterator[bytes]):
         """Ends the stream, which tells whoever feeds it."""
         if self._is_over:
             return
-        self._is_over, self._rest = True, b""
+        self._is_over, self._rest = True, memoryview(b"")
         if isinstance(self.end, Stub):
             await self.end.call("cancel", reason)
             self.end.dispose()
-        elif self._pieces is not None and hasattr(self._pieces, "aclose"):
-            await self._pieces.aclose()
+            return
+        # A piece that is waited for will not come: who waits finds the end.
+        if self._awaited is not None:
+            self._awaited.cancel()
+        async with self._turn:
+            if self._pieces is not None and hasattr(self._pieces, "aclose"):
+                await self._pieces.aclose()
 
     def __aiter__(self) -> Stream:
         return self
@@ -101,12 +107,19 @@ class Stream(AsyncIterator[bytes]):
         async with self._turn:
             if self._is_over:
                 return b""
+            self._awaited = asyncio.ensure_future(self._next(min(bytes_max, PIECE_BYTES_MAX)))
             try:
-                piece = await self._next(min(bytes_max, PIECE_BYTES_MAX))
-            except BaseException as error:
-                self._is_over = not isinstance(error, asyncio.CancelledError)
+                piece = await self._awaited
+            except asyncio.CancelledError:
+                if self._is_over:
+                    return b""
                 raise
-            self._is_over = not piece
+            except BaseException:
+                self._is_over = True
+                raise
+            finally:
+                self._awaited = None
+            self._is_over = self._is_over or not piece
             return piece
 
     async def _next(self, bytes_max: int) -> bytes:
@@ -128,9 +141,9 @@ class Stream(AsyncIterator[bytes]):
                 return b""
             if not isinstance(piece, (bytes, bytearray, memoryview)):
                 raise TypeError(f"a stream is made of bytes and not of {type(piece).__name__}")
-            self._rest = bytes(piece)
-        piece, self._rest = self._rest[:bytes_max], self._rest[bytes_max:]
-        return piece
+            self._rest = memoryview(bytes(piece))
+        asked, self._rest = self._rest[:bytes_max], self._rest[bytes_max:]
+        return bytes(asked)
 
     def __repr__(self) -> str:
         return f"<Stream{', over' if self._is_over else ''}>"

@@ -20,6 +20,8 @@ pub(super) struct Operation {
     pub(super) bytes: u64,
     /// What it is of and refers to, as long as it is held.
     imports: Vec<u64>,
+    /// What was given out with it, as long as it has not left: then it is somebody else's to let go of.
+    exports: Vec<u64>,
 }
 
 impl Operation {
@@ -29,6 +31,7 @@ impl Operation {
             kind,
             bytes: 0,
             imports: Vec::new(),
+            exports: Vec::new(),
         }
     }
 }
@@ -98,6 +101,8 @@ impl Actor {
             if let Started::Timer { .. } = start {
                 border::lock(&self.outbox).timer_done();
             }
+            let exports = start.given_out().into_iter().flat_map(exports_of).collect();
+            self.take_back(exports);
             return;
         };
         match start {
@@ -122,7 +127,13 @@ impl Actor {
                 books.subrequests += u64::from(!call.is_stream);
                 match self.refusal(&call) {
                     Some(refusal) => {
-                        self.refuse_call(operation, refusal, invocation, around, effects)
+                        let refused = Operation {
+                            exports: exports_of(&call.args.externals).collect(),
+                            ..Operation::new(invocation, Kind::Refused)
+                        };
+                        self.operations.insert(operation, refused);
+                        let alarm = refusal_now(operation, refusal, around);
+                        effects.alarms.push(alarm);
                     }
                     None => self.take_call_on(operation, call, invocation, around, effects),
                 }
@@ -144,19 +155,6 @@ impl Actor {
         }
         (call.is_stream && self.waiting.stream_calls >= STREAM_CALLS_MAX)
             .then(|| format!("More than {STREAM_CALLS_MAX} streams are waited for at once."))
-    }
-
-    fn refuse_call(
-        &mut self,
-        operation: u64,
-        refusal: String,
-        invocation: u64,
-        around: &Surroundings<'_>,
-        effects: &mut Effects,
-    ) {
-        let refused = Operation::new(invocation, Kind::Refused);
-        self.operations.insert(operation, refused);
-        effects.alarms.push(refusal_now(operation, refusal, around));
     }
 
     /// Takes a call on. A subrequest leaves when not too many are in flight; the limit is not for streams, which others
@@ -182,6 +180,7 @@ impl Actor {
         };
         if kind == Kind::Held {
             known.imports = call.imports();
+            known.exports = exports_of(&call.args.externals).collect();
             self.kept.keep(&known.imports);
         }
         self.operations.insert(operation, known);
@@ -228,6 +227,7 @@ impl Actor {
                 continue;
             }
             known.kind = Kind::Subrequest;
+            known.exports = Vec::new();
             effects.events.push(Event::Called {
                 isolate: self.isolate,
                 invocation,
@@ -338,6 +338,13 @@ impl Actor {
         effects.alarms.push(AlarmChange::Clear(of));
     }
 
+    /// What was given out with a call that never left is nobody's: the guest lets go of it.
+    fn take_back(&mut self, exports: Vec<u64>) {
+        if !exports.is_empty() {
+            self.post(Mail::Release { exports });
+        }
+    }
+
     /// Takes an operation off the books; returns whose it was.
     pub(super) fn remove_operation(&mut self, operation: u64) -> Option<u64> {
         let Operation {
@@ -345,9 +352,11 @@ impl Actor {
             kind,
             bytes,
             imports,
+            exports,
         } = self.operations.remove(&operation)?;
         self.waiting.bytes -= bytes;
         self.kept.let_go(&imports);
+        self.take_back(exports);
         match kind {
             Kind::Timer => border::lock(&self.outbox).timer_done(),
             Kind::Hold => self.hold_is_over(invocation),
@@ -379,6 +388,13 @@ impl Actor {
         }
         self.release_imports(&[], effects);
     }
+}
+
+fn exports_of(externals: &[External]) -> impl Iterator<Item = u64> {
+    externals.iter().filter_map(|external| match external {
+        External::Export(export, _) => Some(*export),
+        External::Import(..) | External::Loopback { .. } => None,
+    })
 }
 
 /// An answer that is due at once.

@@ -6,7 +6,7 @@
 use super::{Connected, convert};
 use crate::{
     outcome::Answered,
-    router::{Address, Remote, RemoteCall, RemoteCommand, threw},
+    router::{Address, CLIENT_GONE, Remote, RemoteCall, RemoteCommand, threw},
 };
 use capnp::{Error, capability::FromClientHook};
 use coracle_isolate::{CallAccess, Kind, Outcome, Report, Usage};
@@ -62,12 +62,27 @@ impl Remotes {
     }
 }
 
+/// What is left when the connection ends is answered all the same.
+struct Commands(mpsc::UnboundedReceiver<RemoteCommand>);
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        self.0.close();
+        while let Ok(command) = self.0.try_recv() {
+            if let RemoteCommand::Call { call, .. } = command {
+                call.answer_to.send(Ok(threw(CLIENT_GONE)));
+            }
+        }
+    }
+}
+
 /// Does what it is asked until the connection ends.
 pub(super) async fn serve(
     connected: Rc<Connected>,
-    mut commands: mpsc::UnboundedReceiver<RemoteCommand>,
+    commands: mpsc::UnboundedReceiver<RemoteCommand>,
 ) {
-    while let Some(command) = commands.recv().await {
+    let mut commands = Commands(commands);
+    while let Some(command) = commands.0.recv().await {
         match command {
             RemoteCommand::Release(id) => {
                 let released = connected.remotes.objects.borrow_mut().remove(&id);
@@ -124,9 +139,7 @@ async fn make_call(
 /// What a worker is told when its call did not come through.
 fn told(error: &Error) -> String {
     match error.kind {
-        capnp::ErrorKind::Disconnected => {
-            "The client that holds this object has disconnected.".into()
-        }
+        capnp::ErrorKind::Disconnected => CLIENT_GONE.into(),
         capnp::ErrorKind::Unimplemented => {
             "The RPC receiver does not implement this method.".into()
         }

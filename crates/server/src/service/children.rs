@@ -9,6 +9,7 @@ use crate::{
     named::{Ask, Asker, Binding, Found},
     router::Address,
     session::{Entrypoint, Grants, REFUSED_NONE, Worker},
+    tables::NO_ROOM,
 };
 use coracle_abi::OUTBOUND;
 use coracle_isolate::{
@@ -20,8 +21,6 @@ use std::sync::Arc;
 /// What is told of an import that is no loader or worker.
 const NO_LOADER: &str = "This capability is not a loader that the isolate holds.";
 const NO_WORKER: &str = "This capability is not a worker that the isolate holds.";
-const NO_ROOM: &str =
-    "Too many workers and entrypoints of workers are held at once: dispose of some.";
 
 impl Service {
     /// An isolate asks its loader for something.
@@ -419,7 +418,9 @@ pub(super) fn is_of_use(state: &State, worker: &Worker) -> bool {
             live.is_some_and(|live| live.0 == export.isolate())
         }
         Address::Entrypoint(entrypoint) => state.workers.contains_key(&entrypoint.worker.id()),
-        _ => true,
+        Address::Remote(remote) => !remote.is_gone(),
+        Address::Failed(_) | Address::Broken => false,
+        Address::Loader(_) | Address::Worker(_) => true,
     };
     !loaded.released
         && loaded
