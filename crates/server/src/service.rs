@@ -13,10 +13,10 @@ mod traces;
 pub(crate) use self::in_flight::{Arrival, InFlight};
 
 use crate::{
-    code_bytes::{CodeBytes, Taken},
     metrics::Metrics,
     named::Binding,
     outcome::{Answered, CallAnswer},
+    room::{Room, Taken},
     router::Address,
     session::{Commons, Facts, Grants, Hold, OutCall, Session, Worker},
     shared::{Key, Shared},
@@ -56,7 +56,7 @@ pub struct Service {
     arrived: AtomicUsize,
     tellings: Tellings,
     /// What the code takes of workers that workers have loaded.
-    code_bytes: Arc<CodeBytes>,
+    code_bytes: Arc<Room>,
     code_bytes_per_session_max: u64,
     /// What the logins of each tenant share, as long as there are any.
     commons: Mutex<HashMap<String, Weak<Commons>>>,
@@ -277,7 +277,7 @@ impl Service {
             drained: tokio::sync::Notify::new(),
             arrived: AtomicUsize::new(0),
             tellings: Tellings::default(),
-            code_bytes: CodeBytes::new(code_bytes_max.all),
+            code_bytes: Room::new(code_bytes_max.all),
             code_bytes_per_session_max: code_bytes_max.per_session,
             commons: Mutex::default(),
             sessions_shared: AtomicU64::new(0),
@@ -455,7 +455,7 @@ impl Service {
     }
 
     /// Room for the code of workers that the workers of one session load.
-    pub(crate) fn code_bytes_of_session(&self) -> Arc<CodeBytes> {
+    pub(crate) fn code_bytes_of_session(&self) -> Arc<Room> {
         self.code_bytes.part(self.code_bytes_per_session_max)
     }
 

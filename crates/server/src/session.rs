@@ -2,9 +2,9 @@
 //! is called.
 
 use crate::{
-    code_bytes::{CodeBytes, Full},
     in_order::yield_in_order,
     outcome::CallAnswer,
+    room::{Full, Room},
     router::{Address, Export, Owner, Payload},
     service::{InFlight, Name, Service},
     shared::{Identity, Key, Shared},
@@ -26,7 +26,7 @@ struct SessionInner {
     tenant_id: TenantId,
     owner: Owner,
     /// What the code takes of workers that its workers have loaded, and of those that were got by an id.
-    code_bytes: Arc<CodeBytes>,
+    code_bytes: Arc<Room>,
     /// What it shares with the other logins of the tenant; a session that workers are shared through has none.
     commons: Option<Arc<Commons>>,
 }
@@ -135,7 +135,7 @@ impl Session {
         let taken = self
             .0
             .code_bytes
-            .take(code_bytes + code.env.bytes.len() as u64)?;
+            .take_for_code(code_bytes + code.env.bytes.len() as u64)?;
         let worker = self.load(code, grants)?;
         let name = Name::Shared(Weak::clone(table), Box::new(key));
         self.0.service.name(worker.id(), name, taken);
@@ -185,7 +185,7 @@ impl Session {
         self.0.tenant_id
     }
 
-    pub(crate) fn code_bytes(&self) -> &Arc<CodeBytes> {
+    pub(crate) fn code_bytes(&self) -> &Arc<Room> {
         &self.0.code_bytes
     }
 }

@@ -122,7 +122,7 @@ impl Service {
         isolate: u64,
         child: Child,
         grants: &mut Grants,
-    ) -> Result<(Worker, WorkerSpec, crate::code_bytes::Taken), String> {
+    ) -> Result<(Worker, WorkerSpec, crate::room::Taken), String> {
         let Child {
             loader,
             load,
@@ -158,7 +158,7 @@ impl Service {
         state.discard(inherited);
         let room = |load: Arc<[u8]>| match parent.session() {
             Some(session) if !session.is_closed() => {
-                match session.code_bytes().take(load.len() as u64) {
+                match session.code_bytes().take_for_code(load.len() as u64) {
                     Ok(taken) => Ok((load, taken, session.tenant_id().0)),
                     Err(full) => Err(full.to_string()),
                 }
