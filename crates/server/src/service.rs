@@ -21,7 +21,7 @@ use crate::{
     session::{Commons, Facts, Grants, Hold, OutCall, Session, Worker},
     shared::{Key, Shared},
     tables::Table,
-    tails::{Tail, Tellings, Trace},
+    tails::{Kept, Tail, TailCall, Tellings, Trace},
 };
 use coracle_isolate::{
     Call, Event as IsolateEvent, Message, Outcome, Report, Scheduler, Usage, Verdict, VerdictKind,
@@ -54,7 +54,7 @@ pub struct Service {
     drained: tokio::sync::Notify,
     /// Calls between their arrival at the server and their answer.
     arrived: AtomicUsize,
-    tellings: Tellings,
+    tellings: Arc<Tellings>,
     /// What the code takes of workers that workers have loaded.
     code_bytes: Arc<Room>,
     code_bytes_per_session_max: u64,
@@ -105,7 +105,6 @@ impl Drop for Locked<'_> {
         if !self.service.inbox().is_empty() {
             self.service.take_inbox(false);
         }
-        self.service.tell_tails();
     }
 }
 
@@ -187,7 +186,7 @@ struct Pending {
     /// What is noted for the worker's tails, if it has any.
     trace: Option<Arc<Trace>>,
     /// Of one that is held: how it ended.
-    report: Option<Box<Report>>,
+    report: Option<Box<Kept>>,
     /// How many calls of tails have led to it.
     depth: u8,
 }
@@ -200,7 +199,7 @@ enum Waiting {
         operation: u64,
     },
     /// A tail's queue, which goes on when its call is over.
-    Tail(Arc<Tail>),
+    Tail(TailCall),
     /// Nobody: it has been answered, and its isolate holds it open. Until that is over it counts as a call under way.
     Nobody,
 }
@@ -276,7 +275,7 @@ impl Service {
             limits,
             drained: tokio::sync::Notify::new(),
             arrived: AtomicUsize::new(0),
-            tellings: Tellings::default(),
+            tellings: Tellings::new(),
             code_bytes: Room::new(code_bytes_max.all),
             code_bytes_per_session_max: code_bytes_max.per_session,
             commons: Mutex::default(),
@@ -420,7 +419,7 @@ impl Service {
         }
         let handle = Worker::new(session, worker, ancestors, spec.limits);
         let grants = grants.held_by(handle.facts());
-        let tails = tails_of(&grants);
+        let tails = tails_of(&grants, session.tail_bytes());
         state.workers.insert(
             worker,
             Loaded {
@@ -637,14 +636,12 @@ impl Service {
     }
 }
 
-fn tails_of(grants: &Grants) -> Arc<[Arc<Tail>]> {
-    let tails = grants
-        .tails
-        .iter()
-        .map(|tail| Tail::new(tail.clone(), false));
+fn tails_of(grants: &Grants, room: &Arc<Room>) -> Arc<[Arc<Tail>]> {
+    let tails = grants.tails.iter();
     let streaming = grants.streaming_tails.iter();
     tails
-        .chain(streaming.map(|tail| Tail::new(tail.clone(), true)))
+        .map(|tail| Tail::new(tail.clone(), false, room))
+        .chain(streaming.map(|tail| Tail::new(tail.clone(), true, room)))
         .collect()
 }
 
