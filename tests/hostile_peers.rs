@@ -8,8 +8,8 @@ use capnp_rpc::rpc_capnp as rpc;
 use coracle_client::args;
 use std::time::Duration;
 use support::{
-    Gauges, Neighbour, PATIENCE, Proxy, Server, answer, client, eventually, frames, load,
-    resident_bytes, resident_bytes_peak, value,
+    Gauges, Neighbour, PATIENCE, Proxy, Server, answer, client, eventually, frames, growth_at_rest,
+    load, resident_bytes, resident_bytes_peak, value,
     wire::{self, Outcome, Wire},
     within,
 };
@@ -35,23 +35,6 @@ const SETTINGS: [(&str, &str); 3] = [
 ];
 /// What that comes to, with what allocators keep of it.
 const GROWTH_BYTES_MAX: u64 = 200 * MIB;
-
-/// Waits until a server's memory does not grow any more, and says how far it has.
-async fn growth_at_rest(server: &Server, before: u64) -> u64 {
-    let mut last = 0;
-    eventually("the server's memory comes to rest", async || {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let grown = resident_bytes(server.pid()).saturating_sub(before);
-        let at_rest = grown.abs_diff(last) < MIB;
-        last = grown;
-        if at_rest {
-            Ok(grown)
-        } else {
-            Err(format!("it has grown to {} MiB", grown / MIB))
-        }
-    })
-    .await
-}
 
 /// A server that has served, with its memory at that moment.
 async fn warm_server() -> (Server, u64) {

@@ -55,6 +55,23 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Result<T, 
     }
 }
 
+/// Waits until a server's memory does not grow any more, and says how far it has.
+pub async fn growth_at_rest(server: &Server, before: u64) -> u64 {
+    let mut last = 0;
+    eventually("the server's memory comes to rest", async || {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let grown = resident_bytes(server.pid()).saturating_sub(before);
+        let at_rest = grown.abs_diff(last) < 1 << 20;
+        last = grown;
+        if at_rest {
+            Ok(grown)
+        } else {
+            Err(format!("it has grown to {} MiB", grown >> 20))
+        }
+    })
+    .await
+}
+
 /// A client on that address, logged in without a token.
 pub async fn client(address: &str) -> Coracle {
     within(

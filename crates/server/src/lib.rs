@@ -13,13 +13,13 @@
 mod admin;
 mod auth;
 mod capnp_front;
-mod code_bytes;
 mod config;
 mod in_order;
 mod listen;
 mod metrics;
 mod named;
 mod outcome;
+mod room;
 mod router;
 mod server;
 mod service;

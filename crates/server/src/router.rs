@@ -10,7 +10,7 @@ use crate::{
     service::Service,
     session::{Entrypoint, Facts, Worker, data_bytes},
     shared::Identity,
-    tails::Tail,
+    tails::TailCall,
 };
 use coracle_isolate::{CallAccess, Form, Kind, Message, Outcome, Report, Thrown, Usage};
 use coracle_loader::SessionId;
@@ -167,7 +167,7 @@ impl Remote {
         if let Err(mpsc::error::SendError(RemoteCommand::Call { call, .. })) =
             self.commands.send(command)
         {
-            call.answer_to.send(Ok(threw(CLIENT_GONE)));
+            call.answer_to.fail(CLIENT_GONE);
         }
         kept
     }
@@ -210,10 +210,7 @@ pub(crate) enum AnswerTo {
         operation: u64,
     },
     /// Who tells a tail.
-    Tail {
-        service: Arc<Service>,
-        tail: Arc<Tail>,
-    },
+    Tail(TailCall),
 }
 
 impl AnswerTo {
@@ -226,7 +223,15 @@ impl AnswerTo {
                 isolate,
                 operation,
             } => service.answer_operation(isolate, operation, answer),
-            Self::Tail { service, tail } => service.answer_tail(tail, answer.is_ok()),
+            Self::Tail(call) => call.answer(&answer),
+        }
+    }
+
+    /// The call did not come through. Not while the service's state is held.
+    pub(crate) fn fail(self, reason: &str) {
+        match self {
+            Self::Tail(call) => drop(call),
+            other => other.send(Ok(threw(reason))),
         }
     }
 }

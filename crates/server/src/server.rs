@@ -6,6 +6,7 @@ use crate::{
     listen::{Listeners, RpcThreads, Serving},
     metrics::{BuildInfo, Metrics},
     service::{CodeBytesMax, Service},
+    tails,
 };
 use coracle_isolate::{
     CPU_BASELINE, Health, Image, ImageError, Machine, QUICKJS_VERSION, Sandbox, SandboxConfig,
@@ -63,6 +64,9 @@ pub enum ServerError {
         /// The cause.
         source: io::Error,
     },
+    /// A thread can't be started.
+    #[error("can't start a thread: {0}")]
+    Thread(io::Error),
     /// The configuration contradicts itself.
     #[error("configuration: {0}")]
     Config(&'static str),
@@ -96,6 +100,7 @@ impl Server {
         );
         let threads = Arc::new(start_isolates(&config, &service)?);
         service.attach(Arc::clone(&threads) as Arc<dyn Scheduler>);
+        tails::start(&service).map_err(ServerError::Thread)?;
 
         // Twice what may be in flight: those, and those that were answered and not finished.
         let questions = usize::try_from(

@@ -13,15 +13,15 @@ mod traces;
 pub(crate) use self::in_flight::{Arrival, InFlight};
 
 use crate::{
-    code_bytes::{CodeBytes, Taken},
     metrics::Metrics,
     named::Binding,
     outcome::{Answered, CallAnswer},
+    room::{Room, Taken},
     router::Address,
     session::{Commons, Facts, Grants, Hold, OutCall, Session, Worker},
     shared::{Key, Shared},
     tables::Table,
-    tails::{Tail, Tellings, Trace},
+    tails::{Kept, Tail, TailCall, Tellings, Trace},
 };
 use coracle_isolate::{
     Call, Event as IsolateEvent, Message, Outcome, Report, Scheduler, Usage, Verdict, VerdictKind,
@@ -54,9 +54,9 @@ pub struct Service {
     drained: tokio::sync::Notify,
     /// Calls between their arrival at the server and their answer.
     arrived: AtomicUsize,
-    tellings: Tellings,
+    tellings: Arc<Tellings>,
     /// What the code takes of workers that workers have loaded.
-    code_bytes: Arc<CodeBytes>,
+    code_bytes: Arc<Room>,
     code_bytes_per_session_max: u64,
     /// What the logins of each tenant share, as long as there are any.
     commons: Mutex<HashMap<String, Weak<Commons>>>,
@@ -105,7 +105,6 @@ impl Drop for Locked<'_> {
         if !self.service.inbox().is_empty() {
             self.service.take_inbox(false);
         }
-        self.service.tell_tails();
     }
 }
 
@@ -187,7 +186,7 @@ struct Pending {
     /// What is noted for the worker's tails, if it has any.
     trace: Option<Arc<Trace>>,
     /// Of one that is held: how it ended.
-    report: Option<Box<Report>>,
+    report: Option<Box<Kept>>,
     /// How many calls of tails have led to it.
     depth: u8,
 }
@@ -200,7 +199,7 @@ enum Waiting {
         operation: u64,
     },
     /// A tail's queue, which goes on when its call is over.
-    Tail(Arc<Tail>),
+    Tail(TailCall),
     /// Nobody: it has been answered, and its isolate holds it open. Until that is over it counts as a call under way.
     Nobody,
 }
@@ -276,8 +275,8 @@ impl Service {
             limits,
             drained: tokio::sync::Notify::new(),
             arrived: AtomicUsize::new(0),
-            tellings: Tellings::default(),
-            code_bytes: CodeBytes::new(code_bytes_max.all),
+            tellings: Tellings::new(),
+            code_bytes: Room::new(code_bytes_max.all),
             code_bytes_per_session_max: code_bytes_max.per_session,
             commons: Mutex::default(),
             sessions_shared: AtomicU64::new(0),
@@ -420,7 +419,7 @@ impl Service {
         }
         let handle = Worker::new(session, worker, ancestors, spec.limits);
         let grants = grants.held_by(handle.facts());
-        let tails = tails_of(&grants);
+        let tails = tails_of(&grants, session.tail_bytes());
         state.workers.insert(
             worker,
             Loaded {
@@ -455,7 +454,7 @@ impl Service {
     }
 
     /// Room for the code of workers that the workers of one session load.
-    pub(crate) fn code_bytes_of_session(&self) -> Arc<CodeBytes> {
+    pub(crate) fn code_bytes_of_session(&self) -> Arc<Room> {
         self.code_bytes.part(self.code_bytes_per_session_max)
     }
 
@@ -637,14 +636,12 @@ impl Service {
     }
 }
 
-fn tails_of(grants: &Grants) -> Arc<[Arc<Tail>]> {
-    let tails = grants
-        .tails
-        .iter()
-        .map(|tail| Tail::new(tail.clone(), false));
+fn tails_of(grants: &Grants, room: &Arc<Room>) -> Arc<[Arc<Tail>]> {
+    let tails = grants.tails.iter();
     let streaming = grants.streaming_tails.iter();
     tails
-        .chain(streaming.map(|tail| Tail::new(tail.clone(), true)))
+        .map(|tail| Tail::new(tail.clone(), false, room))
+        .chain(streaming.map(|tail| Tail::new(tail.clone(), true, room)))
         .collect()
 }
 

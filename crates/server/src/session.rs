@@ -2,12 +2,13 @@
 //! is called.
 
 use crate::{
-    code_bytes::{CodeBytes, Full},
     in_order::yield_in_order,
     outcome::CallAnswer,
+    room::{Full, Room},
     router::{Address, Export, Owner, Payload},
     service::{InFlight, Name, Service},
     shared::{Identity, Key, Shared},
+    tails,
 };
 use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec, load_message};
 use coracle_loader::{
@@ -29,7 +30,9 @@ struct SessionInner {
     tenant_id: TenantId,
     owner: Owner,
     /// What the code takes of workers that its workers have loaded, and of those that were got by an id.
-    code_bytes: Arc<CodeBytes>,
+    code_bytes: Arc<Room>,
+    /// What waits for the tails of its workers.
+    tail_bytes: Arc<Room>,
     /// What it shares with the other logins of the tenant; a session that workers are shared through has none.
     commons: Option<Arc<Commons>>,
 }
@@ -38,6 +41,8 @@ struct SessionInner {
 pub(crate) struct Commons {
     workers: Arc<Shared>,
     owner: Session,
+    /// What waits for the tails of the tenant's workers.
+    tail_bytes: Arc<Room>,
 }
 
 /// The capabilities that a worker is given when it is loaded: all that it has.
@@ -77,10 +82,16 @@ impl Session {
     pub(crate) fn open(service: &Arc<Service>, tenant: String) -> Self {
         service.metrics().session_opened();
         let commons = service.commons_of(&tenant);
-        Self::new(service, tenant, Some(commons))
+        let tail_bytes = tails::part_of_session(&commons.tail_bytes);
+        Self::new(service, tenant, Some(commons), tail_bytes)
     }
 
-    fn new(service: &Arc<Service>, tenant: String, commons: Option<Arc<Commons>>) -> Self {
+    fn new(
+        service: &Arc<Service>,
+        tenant: String,
+        commons: Option<Arc<Commons>>,
+        tail_bytes: Arc<Room>,
+    ) -> Self {
         let (id, tenant_id) = service.open_session(&tenant, commons.is_none());
         Self(Arc::new(SessionInner {
             commons,
@@ -89,6 +100,7 @@ impl Session {
             tenant_id,
             owner: Owner::new(id),
             code_bytes: service.code_bytes_of_session(),
+            tail_bytes,
         }))
     }
 
@@ -138,7 +150,7 @@ impl Session {
         let taken = self
             .0
             .code_bytes
-            .take(code_bytes + code.env.bytes.len() as u64)?;
+            .take_for_code(code_bytes + code.env.bytes.len() as u64)?;
         let worker = self.load(code, grants)?;
         let name = Name::Shared(Weak::clone(table), Box::new(key));
         self.0.service.name(worker.id(), name, taken);
@@ -188,16 +200,23 @@ impl Session {
         self.0.tenant_id
     }
 
-    pub(crate) fn code_bytes(&self) -> &Arc<CodeBytes> {
+    pub(crate) fn code_bytes(&self) -> &Arc<Room> {
         &self.0.code_bytes
+    }
+
+    pub(crate) fn tail_bytes(&self) -> &Arc<Room> {
+        &self.0.tail_bytes
     }
 }
 
 impl Commons {
     pub(crate) fn new(service: &Arc<Service>, tenant: &str) -> Arc<Self> {
+        let tail_bytes = service.tellings().part_of_tenant();
+        let of_owner = tails::part_of_session(&tail_bytes);
         Arc::new(Self {
             workers: Arc::default(),
-            owner: Session::new(service, tenant.to_owned(), None),
+            owner: Session::new(service, tenant.to_owned(), None, of_owner),
+            tail_bytes,
         })
     }
 }

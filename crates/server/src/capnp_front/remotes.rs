@@ -6,7 +6,7 @@
 use super::{Connected, convert};
 use crate::{
     outcome::Answered,
-    router::{Address, CLIENT_GONE, Remote, RemoteCall, RemoteCommand, threw},
+    router::{Address, AnswerTo, CLIENT_GONE, Remote, RemoteCall, RemoteCommand, threw},
 };
 use capnp::{Error, capability::FromClientHook};
 use coracle_isolate::{CallAccess, Kind, Outcome, Report, Usage};
@@ -70,7 +70,7 @@ impl Drop for Commands {
         self.0.close();
         while let Ok(command) = self.0.try_recv() {
             if let RemoteCommand::Call { call, .. } = command {
-                call.answer_to.send(Ok(threw(CLIENT_GONE)));
+                call.answer_to.fail(CLIENT_GONE);
             }
         }
     }
@@ -111,6 +111,10 @@ async fn make_call(
         args,
         answer_to,
     } = call;
+    // What tails are told is given up before a client that does not read has more than its share waiting for it.
+    if matches!(answer_to, AnswerTo::Tail(_)) && connected.holdings.check().is_err() {
+        return;
+    }
     let object = connected.remotes.object(target);
     let answer = async {
         let Some(object) = object else {
@@ -130,7 +134,10 @@ async fn make_call(
     };
     tokio::select! {
         biased;
-        answer = answer => answer_to.send(Ok(answer.unwrap_or_else(|error| threw(&told(&error))))),
+        answer = answer => match answer {
+            Ok(answer) => answer_to.send(Ok(answer)),
+            Err(error) => answer_to.fail(&told(&error)),
+        },
         // Dropping the request tells the client.
         _ = given_up => {}
     }

@@ -121,7 +121,7 @@ impl Service {
         isolate: u64,
         child: Child,
         grants: &mut Grants,
-    ) -> Result<(Worker, WorkerSpec, crate::code_bytes::Taken), String> {
+    ) -> Result<(Worker, WorkerSpec, crate::room::Taken), String> {
         let Child {
             loader,
             load,
@@ -158,7 +158,7 @@ impl Service {
         let room = |load: Arc<[u8]>| match parent.session() {
             Some(session) if !session.is_closed() => {
                 let bytes = (load.len() as u64).saturating_add(grants.data_bytes());
-                match session.code_bytes().take(bytes) {
+                match session.code_bytes().take_for_code(bytes) {
                     Ok(taken) => Ok((load, taken, session.tenant_id().0)),
                     Err(full) => Err(full.to_string()),
                 }

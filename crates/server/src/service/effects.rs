@@ -1,7 +1,7 @@
 //! Doing what the core decides.
 
 use super::{Service, State, Waiting, lost, refusal_name};
-use crate::{outcome::Answered, tables::Table, tails::Telling};
+use crate::{outcome::Answered, tables::Table};
 use coracle_isolate::{Bytes, Message};
 use coracle_loader::Effect;
 use std::sync::Arc;
@@ -38,13 +38,9 @@ impl Service {
                     return;
                 };
                 pending.isolate = Some(isolate);
-                let trace = pending.trace.clone();
-                if let Some(trace) = trace {
-                    self.note(state, Telling::Onset(trace));
+                if let Some(trace) = &pending.trace {
+                    self.trace_onset(trace);
                 }
-                let Some(pending) = state.calls.get_mut(&call) else {
-                    return;
-                };
                 if let Some(mut call) = pending.call.take() {
                     let args = std::mem::take(&mut pending.args);
                     let props = Arc::clone(&pending.props);
@@ -76,11 +72,11 @@ impl Service {
                 }
             }
             Effect::LoseCall { call, cause } => {
-                let Some(pending) = state.take_call(call) else {
+                let Some(mut pending) = state.take_call(call) else {
                     return;
                 };
                 let report = lost(cause, pending.call.is_none());
-                self.trace_end(state, &pending, &report);
+                self.trace_end(&mut pending, &report);
                 if let Waiting::Nobody = pending.answer_to {
                     return state.discard(pending);
                 }

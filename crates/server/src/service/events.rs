@@ -66,7 +66,6 @@ impl Service {
             if assisting {
                 self.scheduler().assist();
             }
-            self.tell_tails();
             if self.inbox().is_empty() {
                 return;
             }
@@ -102,11 +101,11 @@ impl Service {
                     true => state.hold_call(call),
                     false => state.take_call(call),
                 };
-                if let Some(pending) = taken {
+                if let Some(mut pending) = taken {
                     self.metrics.invocation(&report);
                     match held {
                         true => state.keep_report(call, &report),
-                        false => self.trace_end(state, &pending, &report),
+                        false => self.trace_end(&mut pending, &report),
                     }
                     if let Some(loaded) = state.workers.get_mut(&pending.worker) {
                         loaded.last_cpu_us = Some(report.usage.cpu_us);

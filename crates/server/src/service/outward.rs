@@ -7,7 +7,6 @@ use crate::{
     router::{Address, AnswerTo, NOT_CALLABLE, Payload, RemoteCall, threw},
     session::OutCall,
     tables::Outgoing,
-    tails::Telling,
 };
 use coracle_isolate::{Answer, External, Form, Kind, Message, Outcome, OutwardCall};
 use coracle_loader::{CallId, Refusal};
@@ -128,8 +127,8 @@ impl Service {
             Waiting::Operation { isolate, operation } => {
                 self.settle(state, isolate, operation, answer);
             }
-            Waiting::Tail(tail) => {
-                self.note(state, Telling::Answered(tail, answer.is_ok()));
+            Waiting::Tail(call) => {
+                call.answer(&answer);
                 state.discard(answer);
             }
             Waiting::Nobody => state.discard(answer),

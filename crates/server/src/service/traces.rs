@@ -3,52 +3,44 @@
 use super::{Pending, Service, State, Waiting};
 use crate::{
     session::OutCall,
-    tails::{DEPTH_MAX, Ending, Tail, Telling, Tellings, Trace},
+    tails::{DEPTH_MAX, Ending, Kept, TailCall, Telling, Tellings, Trace, logs_bytes},
 };
-use coracle_isolate::{Aftermath, Bytes, Call, Log, Outcome, Report};
+use coracle_isolate::{Aftermath, Call, Log, Outcome, Report};
 use coracle_loader::{CallId, WorkerId};
 use std::sync::Arc;
 
-/// Bytes of a result that are kept to see whether it is a response, and which.
-const RESPONSE_BYTES_MAX: usize = 64 << 10;
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.tellings.end();
+    }
+}
 
 impl State {
-    /// Keeps how a call ended that is held.
+    /// Keeps how a call ended that is held, if there is room for it.
     pub(super) fn keep_report(&mut self, call: CallId, report: &Report) {
         if let Some(held) = self.calls.get_mut(&call)
-            && held.trace.is_some()
+            && let Some(trace) = &held.trace
         {
-            held.report = Some(Box::new(copy(report)));
+            let room = trace.take_room(trace.report_bytes(report));
+            let report = || trace.told_of(report);
+            held.report = room.map(|room| {
+                Box::new(Kept {
+                    report: report(),
+                    room,
+                })
+            });
         }
     }
 }
 
 impl Service {
-    pub(crate) fn tellings(&self) -> &Tellings {
+    pub(crate) fn tellings(&self) -> &Arc<Tellings> {
         &self.tellings
     }
 
-    pub(crate) fn itself(&self) -> Option<Arc<Self>> {
-        self.itself.upgrade()
-    }
-
     /// Calls a tail. Not while the state is held.
-    pub(crate) fn place_for_tail(&self, call: OutCall, tail: &Arc<Tail>, depth: u8) {
-        let answer_to = Waiting::Tail(Arc::clone(tail));
-        self.with(|state| self.place(state, call, answer_to, depth));
-    }
-
-    /// A client has answered a call of a tail.
-    pub(crate) fn answer_tail(&self, tail: Arc<Tail>, delivered: bool) {
-        drop(self.tellings.note(Telling::Answered(tail, delivered)));
-        self.tell_tails();
-    }
-
-    pub(super) fn note(&self, state: &mut State, telling: Telling) {
-        if let Some(untold) = self.tellings.note(telling) {
-            self.metrics.tail_events_dropped(1);
-            state.discard(untold);
-        }
+    pub(crate) fn place_for_tail(&self, call: OutCall, answer_to: TailCall, depth: u8) {
+        self.with(|state| self.place(state, call, Waiting::Tail(answer_to), depth));
     }
 
     /// The trace of a call, if there is somebody to be told of it.
@@ -70,31 +62,66 @@ impl Service {
         Some(Trace::new(tails, call, depth))
     }
 
-    pub(super) fn trace_logs(&self, state: &mut State, invocation: u64, logs: Vec<Log>) {
+    /// Notes down what happened, if there is room for so many bytes; else so many events are lost, of those that are
+    /// streamed and of those that are told at the end. `telling` is only made where it is noted.
+    fn note(
+        &self,
+        trace: &Arc<Trace>,
+        bytes: usize,
+        (streamed, finished): (u64, u64),
+        telling: impl FnOnce(Arc<Trace>) -> Telling,
+    ) {
+        match trace.take_room(bytes) {
+            Some(room) => self.tellings.note(telling(Arc::clone(trace)), room),
+            None => {
+                let lost = trace.lose(streamed, finished);
+                self.metrics.tail_events_dropped(lost);
+            }
+        }
+    }
+
+    pub(super) fn trace_onset(&self, trace: &Arc<Trace>) {
+        if trace.is_streamed() {
+            self.note(trace, 0, (1, 0), Telling::Onset);
+        }
+    }
+
+    pub(super) fn trace_logs(&self, state: &State, invocation: u64, logs: Vec<Log>) {
         let pending = state.calls.get(&CallId(invocation));
-        if let Some(trace) = pending.and_then(|pending| pending.trace.clone()) {
-            self.note(state, Telling::Logs(trace, logs));
+        if let Some(trace) = pending.and_then(|pending| pending.trace.as_ref())
+            && trace.is_streamed()
+        {
+            let events = (logs.len() as u64, 0);
+            self.note(trace, logs_bytes(&logs), events, |trace| {
+                Telling::Logs(trace, logs)
+            });
         }
     }
 
     /// A call is over; one that was held is lost.
-    pub(super) fn trace_end(&self, state: &mut State, pending: &Pending, report: &Report) {
-        let Some(trace) = pending.trace.clone() else {
+    pub(super) fn trace_end(&self, pending: &mut Pending, report: &Report) {
+        let Some(trace) = &pending.trace else {
             return;
         };
-        let ending = match (&pending.report, &report.outcome) {
-            (Some(before), Outcome::Verdict(verdict)) => {
+        let is_held = matches!(pending.answer_to, Waiting::Nobody);
+        match (is_held, &report.outcome) {
+            (true, Outcome::Verdict(verdict)) => {
                 let lost = Aftermath {
                     verdict: Some(verdict.clone()),
                     usage: report.usage,
                     logs: Vec::new(),
                     log_bytes_dropped: 0,
                 };
-                Ending::new((**before).clone(), Some(lost))
+                self.note_aftermath(trace, pending.report.take(), lost);
             }
-            _ => Ending::new(copy(report), None),
-        };
-        self.note(state, Telling::Ended(trace, ending));
+            _ => {
+                let events = (trace.outcome_events(&report.outcome), 1);
+                self.note(trace, trace.report_bytes(report), events, |trace| {
+                    let ending = Ending::new(trace.told_of(report), None);
+                    Telling::Ended(trace, ending)
+                });
+            }
+        }
     }
 
     /// A call that was held is over.
@@ -104,27 +131,23 @@ impl Service {
         mut pending: Pending,
         aftermath: Aftermath,
     ) {
-        if let (Some(trace), Some(report)) = (pending.trace.take(), pending.report.take()) {
-            self.note(
-                state,
-                Telling::Ended(trace, Ending::new(*report, Some(aftermath))),
-            );
+        if let Some(trace) = &pending.trace {
+            self.note_aftermath(trace, pending.report.take(), aftermath);
         }
         state.discard(pending);
     }
-}
 
-/// A report without its result, but for what may be a response.
-fn copy(report: &Report) -> Report {
-    Report {
-        outcome: match &report.outcome {
-            Outcome::Value(value) if value.bytes.len() <= RESPONSE_BYTES_MAX => {
-                Outcome::Value(Bytes::data(value.form, value.bytes.clone()))
-            }
-            Outcome::Value(_) => Outcome::Value(Bytes::UNDEFINED),
-            other => other.clone(),
-        },
-        logs: report.logs.clone(),
-        ..*report
+    /// `kept`: unless there was no room for it.
+    fn note_aftermath(&self, trace: &Arc<Trace>, kept: Option<Box<Kept>>, aftermath: Aftermath) {
+        let Some(kept) = kept else {
+            return self.metrics.tail_events_dropped(trace.lose(1, 1));
+        };
+        let Kept { report, room } = *kept;
+        drop(room);
+        let bytes = trace.report_bytes(&report) + logs_bytes(&aftermath.logs);
+        let events = (trace.outcome_events(&report.outcome), 1);
+        self.note(trace, bytes, events, |trace| {
+            Telling::Ended(trace, Ending::new(report, Some(aftermath)))
+        });
     }
 }

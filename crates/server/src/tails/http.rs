@@ -6,6 +6,7 @@ use coracle_value::{
     tag::{HEADERS, REQUEST, RESPONSE, SHARED},
 };
 use minicbor::{Decoder, data::Type};
+use std::collections::HashMap;
 
 const HEADERS_MAX: u64 = 1_000;
 
@@ -57,18 +58,30 @@ fn skip_tags(decoder: &mut Decoder<'_>, wanted: u64) -> Option<()> {
     Some(())
 }
 
+/// Headers by name, in lower case as `Headers` has them. Where there are several of a name, their values are joined.
 fn read_headers(decoder: &mut Decoder<'_>) -> Option<Value> {
     skip_tags(decoder, HEADERS)?;
     let count = decoder.array().ok()??;
-    let mut headers = Vec::new();
+    let mut headers: Vec<(String, String)> = Vec::new();
+    let mut known = HashMap::new();
     for _ in 0..count.min(HEADERS_MAX) {
         if decoder.array().ok()? != Some(2) {
             return None;
         }
         let (name, value) = (decoder.str().ok()?, decoder.str().ok()?);
-        headers.push((name.into(), value.into()));
+        let name = name.to_ascii_lowercase();
+        let index = *known.entry(name.clone()).or_insert(headers.len());
+        match headers.get_mut(index) {
+            Some((_, values)) => {
+                values.push_str(", ");
+                values.push_str(value);
+            }
+            None => headers.push((name, value.to_owned())),
+        }
     }
-    (count <= HEADERS_MAX).then_some(Value::Object(headers))
+    let headers = headers.into_iter();
+    let headers = headers.map(|(name, value)| (name.into(), value.into()));
+    (count <= HEADERS_MAX).then(|| Value::Object(headers.collect()))
 }
 
 #[cfg(test)]
@@ -90,7 +103,9 @@ mod tests {
                     .str("https://a.example/")
             })
             .and_then(|encoder| encoder.str("method")?.str("POST")?.str("headers"))
-            .and_then(|encoder| encoder.array(1)?.array(2)?.str("accept")?.str("*/*"));
+            .and_then(|encoder| encoder.array(3)?.array(2)?.str("accept")?.str("a/b"))
+            .and_then(|encoder| encoder.array(2)?.str("x")?.str("1"))
+            .and_then(|encoder| encoder.array(2)?.str("Accept")?.str("*/*"));
         assert!(written.is_ok());
         encoder.into_writer()
     }
@@ -100,7 +115,10 @@ mod tests {
         let expected = Value::object([
             ("url", Value::from("https://a.example/")),
             ("method", "POST".into()),
-            ("headers", Value::object([("accept", "*/*")])),
+            (
+                "headers",
+                Value::object([("accept", "a/b, */*"), ("x", "1")]),
+            ),
         ]);
         assert_eq!(request(&args()), Some(expected));
     }

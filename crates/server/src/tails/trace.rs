@@ -1,7 +1,8 @@
 //! What is noted of an invocation for the tails of its worker.
 
 use super::Tail;
-use coracle_isolate::{Aftermath, Call, CallAccess, Report, Verdict};
+use crate::room::Taken;
+use coracle_isolate::{Aftermath, Bytes, Call, CallAccess, Log, Outcome, Report, Thrown, Verdict};
 use std::{
     sync::{
         Arc,
@@ -12,6 +13,13 @@ use std::{
 
 /// Bytes of the arguments of `fetch` that are looked at for what was asked for.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a result of `fetch` that are kept to see which response it is.
+const RESPONSE_BYTES_MAX: usize = 64 << 10;
+/// What anything takes that is noted, besides its texts and values.
+const NOTED_BYTES: usize = 1_000;
+/// What a log takes, and a value in it, besides its bytes.
+const LOG_BYTES: usize = 100;
+const ARGUMENT_BYTES: usize = 50;
 
 /// An invocation that is told of.
 pub(crate) struct Trace {
@@ -52,6 +60,124 @@ impl Trace {
     pub(super) fn next(&self) -> u64 {
         self.sequence.fetch_add(1, Ordering::Relaxed)
     }
+
+    /// Events are not streamed that should have been.
+    pub(super) fn skip(&self, events: u64) {
+        self.sequence.fetch_add(events, Ordering::Relaxed);
+    }
+
+    /// Whether there is a tail of that kind that can take something in.
+    pub(super) fn has_room(&self, is_streaming: bool) -> bool {
+        let mut tails = self.tails.iter();
+        tails.any(|tail| tail.is_streaming == is_streaming && tail.has_room())
+    }
+
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.tails.iter().any(|tail| tail.is_streaming)
+    }
+
+    /// Whether somebody is told at the end what was written.
+    fn is_told_logs(&self) -> bool {
+        self.tails.iter().any(|tail| !tail.is_streaming)
+    }
+
+    /// Takes room for something that is noted, with texts and values of that many bytes; none where there is no room
+    /// for it, or in no tail.
+    pub(crate) fn take_room(&self, bytes: usize) -> Option<Taken> {
+        let tail = self.tails.iter().find(|tail| tail.has_room())?;
+        tail.room.take((bytes + NOTED_BYTES) as u64).ok()
+    }
+
+    /// What happened is not told. Answers how many events are lost.
+    pub(crate) fn lose(&self, streamed: u64, finished: u64) -> u64 {
+        self.skip(streamed);
+        let lost = self.tails.iter().map(|tail| {
+            let lost = if tail.is_streaming {
+                streamed
+            } else {
+                finished
+            };
+            tail.lose(lost);
+            lost
+        });
+        lost.sum()
+    }
+
+    /// How many events are streamed at the end of an invocation with that outcome.
+    pub(crate) fn outcome_events(&self, outcome: &Outcome) -> u64 {
+        1 + u64::from(self.exception(outcome).is_some())
+    }
+
+    /// What a handler of `fetch`, or module scope, has thrown. What a method throws was delivered to its caller, and is
+    /// no failure of the worker's.
+    pub(super) fn exception<'a>(&self, outcome: &'a Outcome) -> Option<&'a Thrown> {
+        match outcome {
+            Outcome::Threw(thrown) if self.is_fetch() || thrown.during_load => Some(thrown),
+            _ => None,
+        }
+    }
+
+    /// A report as far as it is told.
+    pub(crate) fn told_of(&self, report: &Report) -> Report {
+        Report {
+            outcome: match &report.outcome {
+                Outcome::Value(value) => Outcome::Value(self.told_of_value(value)),
+                Outcome::Threw(thrown) => Outcome::Threw(Box::new(told_of_thrown(thrown))),
+                Outcome::Verdict(verdict) => Outcome::Verdict(verdict.clone()),
+            },
+            logs: match self.is_told_logs() {
+                true => report.logs.clone(),
+                false => Vec::new(),
+            },
+            ..*report
+        }
+    }
+
+    fn told_of_value(&self, value: &Bytes) -> Bytes {
+        match self.is_fetch() && value.bytes.len() <= RESPONSE_BYTES_MAX {
+            true => Bytes::data(value.form, value.bytes.clone()),
+            false => Bytes::UNDEFINED,
+        }
+    }
+
+    /// Bytes of what [`Trace::told_of`] keeps.
+    pub(crate) fn report_bytes(&self, report: &Report) -> usize {
+        let outcome = match &report.outcome {
+            Outcome::Value(value) if self.is_fetch() => value.bytes.len().min(RESPONSE_BYTES_MAX),
+            Outcome::Threw(thrown) => thrown.name.len() + thrown.message.len() + thrown.stack.len(),
+            Outcome::Value(_) | Outcome::Verdict(_) => 0,
+        };
+        let request = self.request.as_ref().map_or(0, Vec::len);
+        let logs = match self.is_told_logs() {
+            true => logs_bytes(&report.logs),
+            false => 0,
+        };
+        outcome + request + logs
+    }
+}
+
+/// Without the value, which is not told.
+fn told_of_thrown(thrown: &Thrown) -> Thrown {
+    Thrown {
+        name: thrown.name.clone(),
+        message: thrown.message.clone(),
+        stack: thrown.stack.clone(),
+        during_load: thrown.during_load,
+        ..Thrown::default()
+    }
+}
+
+/// What logs take in memory.
+pub(crate) fn logs_bytes(logs: &[Log]) -> usize {
+    let bytes = |log: &Log| log.bytes() + LOG_BYTES + ARGUMENT_BYTES * log.arguments.len();
+    logs.iter().map(bytes).sum()
+}
+
+/// How a call ended that is held, until nothing is left of it.
+pub(crate) struct Kept {
+    pub(crate) report: Report,
+    /// What it takes until then.
+    pub(crate) room: Taken,
 }
 
 /// How an invocation ended, and what it did after that.
@@ -71,11 +197,15 @@ impl Ending {
         })
     }
 
+    pub(super) fn outcome_events(&self, trace: &Trace) -> u64 {
+        trace.outcome_events(&self.report.outcome)
+    }
+
     pub(super) fn verdict(&self) -> Option<&Verdict> {
         let after = self.aftermath.as_ref();
         let after = after.and_then(|aftermath| aftermath.verdict.as_ref());
         match &self.report.outcome {
-            coracle_isolate::Outcome::Verdict(verdict) => Some(verdict),
+            Outcome::Verdict(verdict) => Some(verdict),
             _ => after,
         }
     }
