@@ -7,7 +7,7 @@ const cls = (body, pre = "") => `import {WorkerEntrypoint, RpcTarget, DurableObj
 const DOUBLE = `export default { run(x, env, ctx) { return x * 2; } }`;
 export class Echo extends WorkerEntrypoint { ping(x) { return x; } whoami() { return this.ctx.props ?? null; } async fetch(r) { return new Response("echo " + r.method + " " + r.url); } async slow() { await scheduler.wait(200); return "slow-done"; } }
 export class Counter extends DurableObject { n = 0; inc(k = 1) { return this.n += k; } }
-export class Tail extends WorkerEntrypoint { async tail(ev) { (globalThis.tailLog ??= []).push(JSON.parse(JSON.stringify(ev))); } }
+export class Tail extends WorkerEntrypoint { async tail(ev) { for (const e of JSON.parse(JSON.stringify(ev))) (globalThis.tailLog ??= []).push([e]); } }
 export const outbound = { async fetch(r) { return new Response("OUT " + r.method + " " + r.url + " " + (r.headers.get("x") ?? "")); } };
 export class FacetHost extends DurableObject {
   async go() {

@@ -1,10 +1,14 @@
 //! The engine: Wasmtime's configuration, the pool of isolates, and the image in it.
 
 use crate::{border, image::Image, instance::Entries, machine::Machine};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    thread,
+    time::Duration,
+};
 use wasmtime::{
-    Config, Enabled, Engine, ExternType, InstanceAllocationStrategy, InstancePre, OperatorCost,
-    OptLevel, PoolingAllocationConfig, RegallocAlgorithm, WasmFeatures,
+    Config, Enabled, Engine, ExternType, InstanceAllocationStrategy, InstancePre, Module,
+    OperatorCost, OptLevel, PoolingAllocationConfig, RegallocAlgorithm, WasmFeatures,
 };
 
 /// Wasm stack of a running isolate: 24 times the JavaScript stack (256 KiB), so that deep recursion is a `RangeError`
@@ -90,6 +94,7 @@ impl Sandbox {
             cause: format!("{cause:#}"),
         };
         let module = image.load(&engine).map_err(unusable)?;
+        make_memory_image(&module).map_err(unusable)?;
         let entries = Entries::find(&module).map_err(|cause| SandboxError::Image { cause })?;
         let template = border::linker(&engine)
             .and_then(|linker| linker.instantiate_pre(&module))
@@ -117,6 +122,21 @@ impl Sandbox {
     pub fn config(&self) -> SandboxConfig {
         self.config
     }
+}
+
+/// Has the image of the memory made now, and not when the first isolate starts. The kernel refuses to seal it while
+/// somebody, such as its own compaction, looks at one of its pages; that passes.
+fn make_memory_image(module: &Module) -> wasmtime::Result<()> {
+    const ATTEMPTS_MAX: u32 = 10;
+    let mut made = module.initialize_copy_on_write_image();
+    for _ in 1..ATTEMPTS_MAX {
+        if made.is_ok() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+        made = module.initialize_copy_on_write_image();
+    }
+    made
 }
 
 /// What code generation depends on: the same for making an image and for loading it.

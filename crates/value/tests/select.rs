@@ -344,6 +344,7 @@ fn number<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
             found.push(inner);
             number(inner, found);
         }
+        Value::Interface(_, content) => number(content, found),
         Value::Array(elements) | Value::Set(elements) => {
             elements.iter().for_each(|value| number(value, found));
         }

@@ -111,7 +111,7 @@ class Stream(AsyncIterator[bytes]):
             try:
                 piece = await self._awaited
             except asyncio.CancelledError:
-                if self._is_over:
+                if self._is_cancelled():
                     return b""
                 raise
             except BaseException:
@@ -119,8 +119,11 @@ class Stream(AsyncIterator[bytes]):
                 raise
             finally:
                 self._awaited = None
-            self._is_over = self._is_over or not piece
+            self._is_over = self._is_cancelled() or not piece
             return piece
+
+    def _is_cancelled(self) -> bool:
+        return self._is_over
 
     async def _next(self, bytes_max: int) -> bytes:
         if isinstance(self.end, Stub):
