@@ -126,6 +126,10 @@ impl Sandbox {
 
 /// Has the image of the memory made now, and not when the first isolate starts. The kernel refuses to seal it while
 /// somebody, such as its own compaction, looks at one of its pages; that passes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "before there is a sandbox nobody is served"
+)]
 fn make_memory_image(module: &Module) -> wasmtime::Result<()> {
     const ATTEMPTS_MAX: u32 = 10;
     let mut made = module.initialize_copy_on_write_image();

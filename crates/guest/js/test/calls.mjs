@@ -133,7 +133,7 @@ async function run({ evaluate, prelude, asked }, record) {
       work("errorPrototype", () => hooks.errorPrototype("toString")[1]);
       work("stacks", () => hooks.stacks(values.error).length);
       work("inspect", () => hooks.inspect(values.flat));
-      work("fillEnv", () => hooks.fillEnv(values.bindings));
+      work("fillEnv", () => hooks.fillEnv(values.bindings, []));
       work("setLoading", () => hooks.setLoading(true));
       work("setTimeout", () => globals.setTimeout(values.callback));
       work("setLoading", () => hooks.setLoading(false));
@@ -173,7 +173,7 @@ test("calls are answered, timers run, and values are taken apart", async () => {
   assert.match(all.messages[0][1], /^Uncaught \(in promise\) TypeError: m/);
   assert.match(all.messages[1][1], /^Uncaught \(in promise\) RangeError: late/);
   assert.equal(all.messages.length, 2);
-  const finished = all.asked.filter(([name]) => name === "finish").map((call) => call.at(-1));
+  const finished = all.asked.filter(([name]) => name === "finish").map((call) => call.at(-2));
   assert.equal(JSON.stringify(finished), "[7,7,7,7,[1,2],7]");
 });
 
