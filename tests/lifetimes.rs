@@ -4,7 +4,7 @@
 
 mod support;
 
-use coracle_client::{Coracle, Error, Payload, Value, args};
+use coracle_client::{Coracle, Error, Payload, Request, Value, args};
 use std::{
     env,
     process::{Command, Stdio},
@@ -458,4 +458,59 @@ fn thread_names() -> Vec<String> {
         .flatten()
         .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
         .collect()
+}
+
+/// Design: dropping a call on the wire cancels it, and its signal tells where the isolate goes on without it.
+#[tokio::test]
+async fn a_request_that_is_given_up_tells_its_signal_where_others_are_in_the_isolate() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let entrypoint = coracle
+        .load(support::module(&support::class(
+            "static seen = [];
+             async fetch(request) {
+                 if (request.url.endsWith('/ends')) { this.constructor.ended = request.signal; return new Response('x'); }
+                 const { seen } = this.constructor;
+                 request.signal.addEventListener('abort', () => seen.push(request.signal.reason.name, request.signal.aborted));
+                 new Request(request).signal.onabort = () => seen.push('copy');
+                 seen.push('begun');
+                 await new Promise(() => setInterval(() => {}, 1_000));
+             }
+             async hold() { await scheduler.wait(25_000); }
+             seen() { return [...this.constructor.seen, this.constructor.ended?.aborted ?? null]; }",
+        )))
+        .entrypoint("default");
+    let holding = tokio::spawn({
+        let entrypoint = entrypoint.clone();
+        async move { drop(entrypoint.call("hold", args![]).await) }
+    });
+    let ended = Request::get("https://example.com/ends");
+    entrypoint.fetch(ended).await.unwrap();
+    let request = tokio::spawn({
+        let entrypoint = entrypoint.clone();
+        async move { drop(entrypoint.fetch(Request::get("https://example.com/")).await) }
+    });
+    let sees = async |expected: Value| {
+        eventually("the worker has seen it", async || {
+            let seen = value(entrypoint.call("seen", args![]).await.unwrap());
+            match seen == expected {
+                true => Ok(()),
+                false => Err(format!("{seen:?}")),
+            }
+        })
+        .await;
+    };
+    sees(Value::array([Value::from("begun"), false.into()])).await;
+    request.abort();
+    sees(Value::array([
+        Value::from("begun"),
+        "AbortError".into(),
+        true.into(),
+        "copy".into(),
+        false.into(),
+    ]))
+    .await;
+    holding.abort();
+    drop((coracle, entrypoint));
+    server.is_empty().await;
 }

@@ -354,13 +354,16 @@ pub enum Answer<'a> {
     Provide,
 }
 
-/// Objects that the guest has given out and that nobody outside holds any more.
+/// What nobody outside waits for or holds any more.
 #[derive(Clone, Debug, Encode, Decode)]
 #[cbor(array)]
 pub struct Release {
-    /// The ids that they were given out with.
+    /// Objects that the guest has given out, by the ids that they were given out with.
     #[n(0)]
     pub exports: Vec<u64>,
+    /// An invocation whose caller has given it up, while others are in the isolate.
+    #[n(1)]
+    pub cancelled: Option<u64>,
 }
 
 /// How a load or an invocation ended: the `kind` argument of the `finish` import. Loads finish invocation 0.

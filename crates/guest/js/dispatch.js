@@ -251,6 +251,7 @@ function applyHandler(value, receiver, args, context, name) {
 // The host is told when what is ready now has run: what that writes to the console belongs to the call. The stubs in the
 // arguments were the call's; who wanted to keep one has taken a dup.
 function finish({ reply, stubs }, value) {
+  forgetCallSignal(reply[0]);
   const disposer = disposerOf(value);
   const id = disposer === undefined ? 0 : exportTarget(disposer, KIND_TARGET)[1];
   host.finish(reply[0], reply[1], reply[2], reply[3], value, id);
@@ -259,6 +260,7 @@ function finish({ reply, stubs }, value) {
 }
 
 function fail({ reply, stubs }, error) {
+  forgetCallSignal(reply[0]);
   host.finishThrown(reply[0], error);
   disposeAll(stubs);
   QueueMicrotask(host.reportFinished);
@@ -290,6 +292,7 @@ const hooks = {
   stubOf,
   copyStub,
   releaseExport,
+  cancelCall,
   disposeAll,
   disposeReturned,
   setLoading,

@@ -201,10 +201,33 @@ function fetchFrom(hook, request) {
 
 const noHandler = (name) => new ErrorConstructor("Handler does not export a " + name + "() function.");
 
+// The signals of requests whose calls have no answer yet, by the calls' numbers: null until one is asked for.
+const callSignals = ObjectCreate(null);
+
+// Undefined where the call has its answer.
+function signalOfCall(invocation) {
+  if (callSignals[invocation] === null) callSignals[invocation] = newAbortSignal();
+  return callSignals[invocation];
+}
+
+function forgetCallSignal(invocation) {
+  delete callSignals[invocation];
+}
+
+// Nobody waits for the answer of a call any more, but others are in the isolate, which goes on.
+function cancelCall(invocation) {
+  const signal = callSignals[invocation];
+  forgetCallSignal(invocation);
+  if (signal === undefined || signal === null) return;
+  abortSignal(signal, newDOMException("The request was cancelled by its caller", "AbortError"));
+}
+
 // Calls the `fetch` handler of an entrypoint: of an instance with the request, of an object with env and context too.
 function enterFetch(call, receiver, context) {
   const given = argument(call, 0);
   const request = isRequest(given) ? given : new Request(given, argument(call, 1));
+  noteCall(request, call.invocation);
+  callSignals[call.invocation] = null;
   const handler = handlerOf(receiver, "fetch", context === undefined);
   if (handler === undefined) throw noHandler("fetch");
   settle(ReflectApply(handler, receiver, handlerArgs(request, context)), finishFetch, failCall, call);

@@ -24,9 +24,9 @@ const REQUEST_WORDS = {
 let requestState;
 
 class Request {
-  // { url, method, headers, headersObject, body, redirect, signal, source, cache, credentials, mode, integrity, keepalive,
+  // { url, method, headers, headersObject, body, redirect, signal, source, call, cache, credentials, mode, integrity, keepalive,
   // referrer, referrerPolicy }: `headers` is a record, `signal` what a worker has seen, `source` the record of the signal on
-  // which it depends.
+  // which it depends, `call` the number of the call that it came in with.
   #state;
   static {
     requestState = (value) => (isObject(value) && #state in value ? value.#state : undefined);
@@ -58,7 +58,8 @@ class Request {
     const state = this.#state;
     if (state.signal === undefined) {
       const sources = newList();
-      if (state.source !== undefined) sources[0] = state.source;
+      const source = sourceOf(state);
+      if (source !== undefined) sources[0] = source;
       state.signal = newDependentSignal(sources).object;
     }
     return state.signal;
@@ -119,6 +120,7 @@ function newRequestState(url) {
     redirect: "follow",
     signal: undefined,
     source: undefined,
+    call: undefined,
     cache: "default",
     credentials: "same-origin",
     mode: "cors",
@@ -130,12 +132,22 @@ function newRequestState(url) {
   };
 }
 
+// A request that came in aborts with its call.
+function noteCall(request, invocation) {
+  requestState(request).call = invocation;
+}
+
+function sourceOf(state) {
+  if (state.source === undefined && state.call !== undefined) state.source = signalOfCall(state.call);
+  return state.source;
+}
+
 // All but headers and body, and a signal that depends on the original's.
 function copyRequestState(state) {
   const copy = newRequestState(state.url);
   copy.method = state.method;
   copy.redirect = state.redirect;
-  copy.source = state.signal === undefined ? state.source : signalState(state.signal);
+  copy.source = state.signal === undefined ? sourceOf(state) : signalState(state.signal);
   copy.cache = state.cache;
   copy.credentials = state.credentials;
   copy.mode = state.mode;

@@ -309,7 +309,7 @@ fn answer(ctx: &Ctx<'_>, operation: f64, message: &[u8]) -> Result<()> {
 /// Nesting of what comes back from a call; whoever answered was bound by a limit of its own.
 const ANSWER_DEPTH_MAX: usize = 512;
 
-/// Drops what nobody outside holds any more, and runs what is ready.
+/// Drops what nobody outside holds any more, tells the signal of a call that was given up, and runs what is ready.
 ///
 /// # Safety
 /// See [`take`].
@@ -322,6 +322,13 @@ pub unsafe extern "C" fn release(pointer: *mut u8, length: usize, now_ms: f64) {
     enter(|ctx| {
         for export in release.exports {
             externals::release_export(ctx, export);
+        }
+        if let Some(invocation) = release.cancelled {
+            let cancel = state::get().hooks.cancel_call(ctx);
+            let told: Result<()> = cancel.and_then(|cancel| cancel.call((invocation as f64,)));
+            if told.is_err() {
+                raw::forget_exception(ctx);
+            }
         }
     });
 }

@@ -59,6 +59,7 @@ hooks! {
     copy_stub = "copyStub",
     /// `(id)`: nobody outside holds an export any more.
     release_export = "releaseExport",
+    cancel_call = "cancelCall",
     /// `(stubs)`
     dispose_all = "disposeAll",
     /// `(stubs)`: what a result refers to.

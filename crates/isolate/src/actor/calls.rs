@@ -73,8 +73,18 @@ impl Actor {
         for export in &exports {
             self.exports.remove(export);
         }
+        self.tell_released(exports, None, around);
+    }
+
+    /// Tells the guest of what nobody outside holds or waits for.
+    pub(super) fn tell_released(
+        &mut self,
+        exports: Vec<u64>,
+        cancelled: Option<u64>,
+        around: &Surroundings<'_>,
+    ) {
         // Encoding into a Vec can't fail.
-        let message = minicbor::to_vec(abi::Release { exports }).unwrap_or_default();
+        let message = minicbor::to_vec(abi::Release { exports, cancelled }).unwrap_or_default();
         self.enter(Entry::Release(message), NOBODY, around);
     }
 
@@ -121,6 +131,7 @@ impl Actor {
                 if let Some(books) = self.invocations.get_mut(&invocation) {
                     books.abandoned = true;
                 }
+                self.post(Mail::Cancelled { invocation });
                 // Where it was still waiting for the modules, there is no call to follow.
                 self.take_waiting(invocation);
                 Life::GoesOn

@@ -94,13 +94,32 @@ pub(crate) struct Alarm {
 
 /// What can be in a mailbox.
 pub(crate) enum Mail {
-    Call { call: Box<Call>, arrived: Duration },
-    Settle { operation: u64, bytes: Vec<u8> },
-    Answer { operation: u64, answer: Box<Answer> },
-    Release { exports: Vec<u64> },
+    Call {
+        call: Box<Call>,
+        arrived: Duration,
+    },
+    Settle {
+        operation: u64,
+        bytes: Vec<u8>,
+    },
+    Answer {
+        operation: u64,
+        answer: Box<Answer>,
+    },
+    Release {
+        exports: Vec<u64>,
+    },
+    /// The guest is to know that nobody waits for an invocation any more.
+    Cancelled {
+        invocation: u64,
+    },
     Collect,
-    WallTime { invocation: u64 },
-    Cancel { invocation: u64 },
+    WallTime {
+        invocation: u64,
+    },
+    Cancel {
+        invocation: u64,
+    },
     End,
 }
 
@@ -113,6 +132,7 @@ impl Mail {
             Self::Call { .. }
             | Self::Answer { .. }
             | Self::Release { .. }
+            | Self::Cancelled { .. }
             | Self::Collect
             | Self::Cancel { .. }
             | Self::End => None,
@@ -324,6 +344,7 @@ impl Actor {
                 | Mail::Settle { .. }
                 | Mail::Answer { .. }
                 | Mail::Release { .. }
+                | Mail::Cancelled { .. }
                 | Mail::Collect => {
                     unreachable!("not urgent")
                 }
@@ -344,6 +365,9 @@ impl Actor {
                 self.answered(operation, &answer, around, effects);
             }
             Mail::Release { exports } => self.release(exports, around),
+            Mail::Cancelled { invocation } => {
+                self.tell_released(Vec::new(), Some(invocation), around);
+            }
             Mail::Collect => self.enter(Entry::Collect, NOBODY, around),
             Mail::WallTime { .. } | Mail::Cancel { .. } | Mail::End => unreachable!("urgent"),
         }
