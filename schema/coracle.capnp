@@ -127,7 +127,8 @@ struct Outbound {
 
   union {
     policy @0 :Void;
-    # The policy of the session, which denies by default.
+    # Where the policy of the session allows, which is nowhere by default: the server's configuration says what each tenant
+    # has. See docs/outbound.md.
 
     none @1 :Void;
     # Nowhere: both throw.
@@ -135,7 +136,19 @@ struct Outbound {
     gateway @2 :Target;
     # To this object: each request is a call of its method `fetch` with the `Request`, and what that returns is the
     # `Response`; each connection a call of `connect`. See value.md.
+
+    policyNamed @3 :Text;
+    # Where the policy of the session allows, and besides the one that the server's configuration has under this name, if
+    # the tenant may name it. So it can be narrower than that of the session, and is never wider.
+
+    policyGiven @4 :Text;
+    # Where the policy of the session allows, and besides these rules, in the JSON of docs/outbound.md: `{"rules": [...]}`.
+    # They name no credentials and no private addresses: those are the server's to grant.
   }
+
+  ask @5 :Target;
+  # With a policy: who decides where its rules say that somebody is to be asked. Its method `ask` is called with the
+  # `Request`, without its body, and returns `true` or `false`; what it throws is a no. Nobody is a no.
 }
 
 struct Limits {

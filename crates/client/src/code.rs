@@ -30,14 +30,38 @@ pub struct WorkerCode {
 /// Where a worker's `fetch()` and `connect()` go: `globalOutbound`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Outbound {
-    /// Wherever the policy of the session allows, which is nowhere by default.
+    /// Wherever the policy of the session allows, which is nowhere by default. `docs/outbound.md` says how it is made.
     #[default]
     Policy,
+    /// Wherever the policy of the session allows, and besides that a narrower one.
+    Narrowed(Narrowed),
     /// Nowhere, whatever the policy says: both throw.
     None,
     /// To an object with a method `fetch`, which takes the `Request` and returns the `Response`, and a method `connect`
     /// where it takes connections: one of this process ([`Coracle::serve`](crate::Coracle::serve)), or a worker's.
     Gateway(Stub),
+}
+
+/// What narrows the policy of the session. By default nothing does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Narrowed {
+    /// Another policy that has to allow as well.
+    pub by: NarrowedBy,
+    /// Who decides where a rule says "ask": an object whose method `ask` takes the `Request`, without its body, and
+    /// returns `true` or `false`. Without one the answer is no.
+    pub ask: Option<Stub>,
+}
+
+/// Another policy besides that of the session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum NarrowedBy {
+    /// None.
+    #[default]
+    Nothing,
+    /// One of the server's configuration, by its name.
+    Name(String),
+    /// Rules in JSON, `{"rules": [...]}`, as in `docs/outbound.md`.
+    Rules(String),
 }
 
 /// A module's body.

@@ -1,7 +1,7 @@
 //! Between the schema's structs and the client's types.
 
 use crate::{
-    Error, Kind, Outbound, Payload, Stub, Value,
+    Error, Kind, Narrowed, NarrowedBy, Outbound, Payload, Stub, Value,
     answer::{Answer, LogLevel, LogLine, Outcome, Thrown, Usage, Verdict},
     code::{Limits, ModuleBody, WorkerCode},
     connection::{Held, Shared},
@@ -54,17 +54,30 @@ pub(crate) fn write_outbound(
 ) {
     match outbound {
         Outbound::Policy => builder.set_policy(()),
+        Outbound::Narrowed(Narrowed { by, ask }) => {
+            match by {
+                NarrowedBy::Nothing => builder.set_policy(()),
+                NarrowedBy::Name(name) => builder.set_policy_named(name),
+                NarrowedBy::Rules(rules) => builder.set_policy_given(rules),
+            }
+            if let Some(ask) = ask {
+                builder.set_ask(target_of(held, ask, "who is asked"));
+            }
+        }
         Outbound::None => builder.set_none(()),
-        // One of another connection's can't be named here: requests to it fail.
-        Outbound::Gateway(stub) => match held.target_of(stub) {
-            Some(client) => builder.set_gateway(client),
-            None => builder.set_gateway(capnp_rpc::new_future_client(async {
-                Err(capnp::Error::failed(
-                    "the gateway is a stub of another connection".into(),
-                ))
-            })),
-        },
+        Outbound::Gateway(stub) => builder.set_gateway(target_of(held, stub, "the gateway")),
     }
+}
+
+/// One of another connection's can't be named here: calls of it fail.
+fn target_of(held: &Held, stub: &Stub, what: &'static str) -> schema::target::Client {
+    held.target_of(stub).unwrap_or_else(|| {
+        capnp_rpc::new_future_client(async move {
+            Err(capnp::Error::failed(format!(
+                "{what} is a stub of another connection"
+            )))
+        })
+    })
 }
 
 /// One of another connection's is left out, which the server refuses.

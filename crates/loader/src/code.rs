@@ -117,15 +117,32 @@ pub enum Form {
 }
 
 /// Where a worker's `fetch()` and `connect()` go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Outbound {
-    /// Wherever the policy of the session allows, which is nowhere by default.
-    #[default]
-    Policy,
+    /// Wherever a policy allows.
+    Policy(PolicyAsked),
     /// Nowhere.
     None,
     /// To a capability that the worker is given for it.
     Gateway,
+}
+
+impl Default for Outbound {
+    fn default() -> Self {
+        Self::Policy(PolicyAsked::Session)
+    }
+}
+
+/// Which policy a worker is to have. None is wider than that of the session, which allows nothing by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PolicyAsked {
+    /// That of the session.
+    #[default]
+    Session,
+    /// Besides that of the session, the one of this name in the server's configuration.
+    Named(String),
+    /// Besides that of the session, these rules, in JSON.
+    Given(String),
 }
 
 #[cfg(test)]

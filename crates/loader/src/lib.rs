@@ -33,7 +33,7 @@ pub mod limits;
 
 pub use crate::code::{
     COMPATIBILITY_DATE_NEWEST, COMPATIBILITY_FLAGS, Encoded, Form, MODULE_NAME_BYTES_MAX,
-    MODULES_MAX, Module, ModuleBody, Outbound, PROBLEMS_MAX, Problem, ProblemCode, Problems,
+    MODULES_MAX, Module, ModuleBody, Outbound, PROBLEMS_MAX, PolicyAsked, Problem, ProblemCode, Problems,
     WorkerCode, check, resolve_specifier,
 };
 pub use crate::core::{

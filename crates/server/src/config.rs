@@ -45,6 +45,8 @@ pub struct ServerConfig {
     pub cache: Option<PathBuf>,
     /// The guest. Default: the one built in.
     pub guest: Guest,
+    /// Policies for requests that leave, and what belongs to them. Default: none, and nothing leaves.
+    pub outbound: Option<coracle_outbound::Config>,
     /// Gives every isolate the same randomness, so that runs repeat themselves. Default: none.
     pub seed: Option<u64>,
 }
@@ -76,6 +78,7 @@ impl ServerConfig {
             drain_grace: Duration::from_secs(30),
             cache: None,
             guest: Guest::embedded(),
+            outbound: None,
             seed: None,
         }
     }

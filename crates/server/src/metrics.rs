@@ -16,12 +16,13 @@ pub use self::inventory::{LabelInfo, MetricInfo};
 
 use self::{
     labels::{
-        CONNECTION_REFUSALS, DIRECTIONS, END_CAUSE_COUNT, LINGERED, OUTCOME_COUNT, OUTCOME_REFUSED,
-        PHASES, REFUSALS, RESULTS, end_causes, outcome_index, outcomes,
+        CONNECTION_REFUSALS, DIRECTIONS, END_CAUSE_COUNT, LINGERED, OUTBOUND_RESULTS,
+        OUTCOME_COUNT, OUTCOME_REFUSED, PHASES, REFUSALS, RESULTS, end_causes, outcome_index, outcomes,
     },
     register::{Labelled, Register},
 };
 use coracle_isolate::{Aftermath, Health, Report, Stats};
+use coracle_outbound::{Decision, Record};
 use prometheus::{Histogram, IntCounter, IntGauge, Registry, TextEncoder};
 use std::sync::{
     Arc,
@@ -73,6 +74,10 @@ pub struct Metrics {
     log_bytes_dropped: IntCounter,
     bytes: Labelled<2>,
     subrequests: IntCounter,
+    outbound_requests: Labelled<{ OUTBOUND_RESULTS.len() }>,
+    outbound_duration: Histogram,
+    outbound_bytes: Labelled<2>,
+    outbound_redactions: IntCounter,
     tail_events_dropped: IntCounter,
     panics: IntCounter,
     /// How many of the scheduler's panics are in `panics`.
@@ -190,6 +195,27 @@ impl Metrics {
                 DIRECTIONS,
             ),
             subrequests: new.counter("subrequests_total", "Calls out of isolates."),
+            outbound_requests: new.labelled(
+                "outbound_requests_total",
+                "Requests and connections by a policy, each hop of a redirect by itself, by result: answered (ok), denied, \
+                 or what they failed with.",
+                "result",
+                OUTBOUND_RESULTS,
+            ),
+            outbound_duration: new.histogram(
+                "outbound_duration_seconds",
+                "Time of requests that went out, from the decision to the end of the response's body or of the connection.",
+            ),
+            outbound_bytes: new.labelled(
+                "outbound_bytes_total",
+                "Bytes of bodies and connections by a policy: received (in) and sent (out).",
+                "direction",
+                DIRECTIONS,
+            ),
+            outbound_redactions: new.counter(
+                "outbound_redactions_total",
+                "Places in responses where a credential came back and was taken out.",
+            ),
             tail_events_dropped: new.counter(
                 "tail_events_dropped_total",
                 "Events for tails that were lost, because a tail is slow, gone or refuses calls, or \
@@ -256,6 +282,23 @@ impl Metrics {
         let log_bytes: usize = aftermath.logs.iter().map(|log| log.message.len()).sum();
         add(&self.log_bytes, log_bytes as u64);
         add(&self.log_bytes_dropped, aftermath.log_bytes_dropped);
+    }
+
+    /// A request by a policy is over.
+    pub fn outbound(&self, record: &Record) {
+        let result = match (record.decision, record.error) {
+            (Decision::Denied, _) => "denied",
+            (Decision::Allowed, "") => "ok",
+            (Decision::Allowed, error) => error,
+        };
+        self.outbound_requests.named(result).inc();
+        if record.decision == Decision::Allowed {
+            self.outbound_duration.observe(record.duration.as_secs_f64());
+        }
+        let [bytes_in, bytes_out] = self.outbound_bytes.all();
+        add(bytes_in, record.bytes_received);
+        add(bytes_out, record.bytes_sent);
+        add(&self.outbound_redactions, record.redactions);
     }
 
     /// Events for tails were lost.

@@ -5,6 +5,7 @@
 //! one to the other through the service, without a protocol in between.
 
 use crate::{
+    host::{HOST_GONE, Host, HostCall},
     named::Binding,
     outcome::{Answered, CallAnswer},
     service::Service,
@@ -29,6 +30,8 @@ pub enum Address {
     Export(Export),
     /// An object of a client's.
     Remote(Arc<Remote>),
+    /// An object of this process.
+    Host(Host),
     /// The authority to load workers into the session of whoever uses it.
     Loader(Arc<Binding>),
     /// A worker that an isolate has loaded.
@@ -243,6 +246,7 @@ impl Address {
         match self {
             Self::Export(export) => export.kind(),
             Self::Remote(remote) => remote.kind,
+            Self::Host(host) => host.kind(),
             Self::Entrypoint(_) => Kind::Entrypoint,
             Self::Loader(_) => Kind::Loader,
             Self::Worker(_) | Self::Failed(_) | Self::Broken => Kind::Target,
@@ -263,6 +267,7 @@ impl Address {
             Self::Entrypoint(entrypoint) => entrypoint.identity(),
             Self::Export(export) => Identity::Export(Arc::as_ptr(&export.given).addr()),
             Self::Remote(remote) => Identity::Remote(remote.object),
+            Self::Host(host) => host.identity(),
             Self::Loader(_) => Identity::Loader,
             Self::Worker(_) | Self::Failed(_) | Self::Broken => Identity::Broken,
         }
@@ -325,6 +330,17 @@ impl Address {
                 });
                 let gone = || Ok(threw(CLIENT_GONE));
                 answer.await.unwrap_or_else(|_| gone())
+            }
+            Self::Host(host) => {
+                let (sender, answer) = oneshot::channel();
+                let call = HostCall {
+                    path,
+                    access,
+                    args,
+                    caller: None,
+                };
+                let _kept = host.call(call, AnswerTo::Caller(sender));
+                answer.await.unwrap_or_else(|_| Ok(threw(HOST_GONE)))
             }
             Self::Failed(reason) => Ok(threw(reason)),
             Self::Loader(_) | Self::Worker(_) => Ok(threw(NOT_CALLABLE)),

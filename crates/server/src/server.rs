@@ -5,6 +5,7 @@ use crate::{
     config::ServerConfig,
     listen::{Listeners, RpcThreads, Serving},
     metrics::{BuildInfo, Metrics},
+    outbound::{Egress, EgressError, Records},
     service::{CodeBytesMax, Service},
     tails,
 };
@@ -12,6 +13,7 @@ use coracle_isolate::{
     CPU_BASELINE, Health, Image, ImageError, Machine, QUICKJS_VERSION, Sandbox, SandboxConfig,
     SandboxError, Scheduler, Stats, SystemClock, Threads, ThreadsConfig, WASMTIME_VERSION,
 };
+use coracle_outbound::OwnAddresses;
 use coracle_schema::Address;
 use coracle_transport::{Bounds, Everyone};
 use std::{
@@ -23,7 +25,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::io::DuplexStream;
+use tokio::{io::DuplexStream, runtime::Runtime};
 
 /// Niceness of the threads that run isolates: those that serve the network come first.
 const ISOLATE_NICENESS: i32 = 5;
@@ -38,6 +40,8 @@ pub struct Server {
     rpc: Option<Arc<RpcThreads>>,
     listeners: Option<Listeners>,
     admin: Option<Admin>,
+    /// What requests leave by.
+    outbound: Option<Runtime>,
     condition: Arc<Condition>,
     everyone: Arc<Everyone>,
     drain_delay: Duration,
@@ -67,6 +71,9 @@ pub enum ServerError {
     /// A thread can't be started.
     #[error("can't start a thread: {0}")]
     Thread(io::Error),
+    /// What the configuration says of requests that leave.
+    #[error("outbound: {0}")]
+    Outbound(String),
     /// The configuration contradicts itself.
     #[error("configuration: {0}")]
     Config(&'static str),
@@ -101,6 +108,24 @@ impl Server {
         let threads = Arc::new(start_isolates(&config, &service)?);
         service.attach(Arc::clone(&threads) as Arc<dyn Scheduler>);
         tails::start(&service).map_err(ServerError::Thread)?;
+        let own = OwnAddresses::default();
+        let outbound = match config.outbound {
+            None => None,
+            Some(outbound) => {
+                let records = Records {
+                    metrics: Arc::clone(&metrics),
+                    service: Arc::downgrade(&service),
+                };
+                let threads = config.rpc_threads;
+                let started = Egress::start(outbound, threads, own.clone(), records);
+                let (egress, runtime) = started.map_err(|error| match error {
+                    EgressError::Config(error) => ServerError::Outbound(error.to_string()),
+                    EgressError::Thread(error) => ServerError::Thread(error),
+                })?;
+                service.attach_egress(egress);
+                Some(runtime)
+            }
+        };
 
         // Twice what may be in flight: those, and those that were answered and not finished.
         let questions = usize::try_from(
@@ -130,6 +155,11 @@ impl Server {
         } else {
             Some(Listeners::start(&config.listen, rpc.dispatcher()).map_err(ServerError::Listen)?)
         };
+        for address in listeners.iter().flat_map(Listeners::addresses) {
+            if let Address::Tcp(address) = address {
+                own.add(*address);
+            }
+        }
         let condition = Arc::new(Condition {
             service: Arc::clone(&service),
             rpc: Arc::clone(&rpc),
@@ -145,10 +175,10 @@ impl Server {
                     probe: Arc::clone(&condition) as Arc<dyn Probe>,
                     hosts_allowed: config.admin_hosts,
                 };
-                Some(
-                    Admin::start(address, state)
-                        .map_err(|source| ServerError::Admin { address, source })?,
-                )
+                let admin = Admin::start(address, state)
+                    .map_err(|source| ServerError::Admin { address, source })?;
+                own.add(admin.local_addr());
+                Some(admin)
             }
         };
         Ok(Self {
@@ -157,6 +187,7 @@ impl Server {
             rpc: Some(rpc),
             listeners,
             admin,
+            outbound,
             condition,
             everyone,
             drain_delay: config.drain_delay,
@@ -234,6 +265,10 @@ impl Drop for Server {
         self.admin = None;
         self.listeners = None;
         self.condition.leaving.store(true, Ordering::Relaxed);
+        // What is under way is given up: waiting for it could take for ever.
+        if let Some(outbound) = self.outbound.take() {
+            outbound.shutdown_background();
+        }
     }
 }
 

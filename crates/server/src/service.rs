@@ -15,6 +15,7 @@ pub(crate) use self::in_flight::{Arrival, InFlight};
 use crate::{
     metrics::Metrics,
     named::Binding,
+    outbound::Egress,
     outcome::{Answered, CallAnswer},
     room::{Room, Taken},
     router::Address,
@@ -31,6 +32,7 @@ use coracle_loader::{
     CallId, Core, CoreConfig, Effect, Event, Gauges, IsolateId, Limits, LossCause, Refusal,
     SessionId, TenantId, WorkerId,
 };
+use coracle_outbound::Record;
 use std::{
     any::Any,
     collections::{HashMap, HashSet},
@@ -62,6 +64,8 @@ pub struct Service {
     commons: Mutex<HashMap<String, Weak<Commons>>>,
     /// Sessions that are no logins.
     sessions_shared: AtomicU64,
+    /// Where requests leave by policies, if the server has any.
+    egress: OnceLock<Egress>,
 }
 
 /// Bytes that the code may take of workers that workers load.
@@ -130,6 +134,8 @@ enum Notice {
         worker: WorkerId,
         session: Session,
     },
+    /// A request of a worker's is over.
+    Outbound(Box<Record>),
 }
 
 /// A worker's code, kept while a stub or a call may need it.
@@ -280,6 +286,7 @@ impl Service {
             code_bytes_per_session_max: code_bytes_max.per_session,
             commons: Mutex::default(),
             sessions_shared: AtomicU64::new(0),
+            egress: OnceLock::new(),
         })
     }
 
@@ -287,6 +294,16 @@ impl Service {
     pub(crate) fn attach(&self, scheduler: Arc<dyn Scheduler>) {
         let attached = self.scheduler.set(scheduler);
         debug_assert!(attached.is_ok(), "attached twice");
+    }
+
+    /// Lets requests leave. Once, before anything is loaded.
+    pub(crate) fn attach_egress(&self, egress: Egress) {
+        let attached = self.egress.set(egress);
+        debug_assert!(attached.is_ok(), "attached twice");
+    }
+
+    pub(crate) fn egress(&self) -> Option<&Egress> {
+        self.egress.get()
     }
 
     pub(crate) fn scheduler(&self) -> &dyn Scheduler {

@@ -12,7 +12,7 @@ use crate::{
 };
 use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec, load_message};
 use coracle_loader::{
-    Limits, LimitsRequest, Outbound, Problems, Refusal, SessionId, TenantId, WorkerCode, WorkerId,
+    Limits, LimitsRequest, Outbound, PolicyAsked, Problems, Refusal, SessionId, TenantId, WorkerCode, WorkerId,
     check,
 };
 use std::{
@@ -50,7 +50,7 @@ pub(crate) struct Commons {
 pub struct Grants {
     /// What `env` refers to by index.
     pub env: Vec<Address>,
-    /// What its requests go to, for [`Outbound::Gateway`].
+    /// What its requests go to, for [`Outbound::Gateway`]; for [`Outbound::Policy`], who is asked about them, if anybody.
     pub outbound: Option<Address>,
     /// What is told of its invocations when they are over.
     pub tails: Vec<Address>,
@@ -70,13 +70,17 @@ pub enum LoadError {
     /// There is no room for the code.
     #[error(transparent)]
     Full(#[from] Full),
+    /// It may not have the policy that it asks for, or the policy is none.
+    #[error("the worker can't be loaded: outbound: {0}")]
+    Outbound(String),
 }
 
 /// What a `fetch` in a worker is refused with.
 pub(crate) const REFUSED_NONE: &str = "This worker is not permitted to access the internet via global functions like fetch(). It must use \
                             capabilities (such as bindings in 'env') to talk to the outside world.";
-const REFUSED_POLICY: &str = "This worker is not permitted to access the internet via global functions like fetch(): the session's \
-                              outbound policy denies every request.";
+const REFUSED_POLICY: &str = "This worker is not permitted to access the internet via global functions like fetch(): the server has \
+                              no outbound policy, which denies every request. Start it with --outbound FILE and a rule that \
+                              allows this one, or give the worker a globalOutbound of its own.";
 
 impl Session {
     pub(crate) fn open(service: &Arc<Service>, tenant: String) -> Self {
@@ -166,13 +170,22 @@ impl Session {
         }
     }
 
-    fn load_checked(&self, code: &WorkerCode, grants: Grants) -> Result<Worker, LoadError> {
+    fn load_checked(&self, code: &WorkerCode, mut grants: Grants) -> Result<Worker, LoadError> {
         if self.is_closed() {
             return Err(Refusal::SessionClosed.into());
         }
         let service = &self.0.service;
         check(code, service.limits())?;
         let limits = service.limits().lowered_by(&code.limits);
+        let outbound_refusal = match &code.outbound {
+            Outbound::None => Some(REFUSED_NONE.into()),
+            Outbound::Gateway => None,
+            Outbound::Policy(asked) => {
+                let ask = grants.outbound.take();
+                grants.outbound = self.door(asked, ask.as_ref())?;
+                grants.outbound.is_none().then(|| REFUSED_POLICY.into())
+            }
+        };
         let spec = WorkerSpec {
             load: load_message(
                 code,
@@ -182,14 +195,28 @@ impl Session {
             ),
             limits,
             tenant: self.0.tenant_id.0,
-            outbound_refusal: match code.outbound {
-                Outbound::None => Some(REFUSED_NONE.into()),
-                Outbound::Policy => Some(REFUSED_POLICY.into()),
-                Outbound::Gateway => None,
-            },
+            outbound_refusal,
             logs_streamed: !grants.streaming_tails.is_empty(),
         };
         Ok(service.load(self, spec, grants)?)
+    }
+
+    /// The way out that a policy allows; none where the server has no policies.
+    fn door(
+        &self,
+        asked: &PolicyAsked,
+        ask: Option<&Address>,
+    ) -> Result<Option<Address>, LoadError> {
+        let Some(egress) = self.0.service.egress() else {
+            return match asked {
+                PolicyAsked::Named(name) => Err(LoadError::Outbound(format!(
+                    "the server has no policy \"{name}\""
+                ))),
+                PolicyAsked::Session | PolicyAsked::Given(_) => Ok(None),
+            };
+        };
+        let door = egress.door(&self.0.tenant, asked, ask);
+        door.map(Some).map_err(LoadError::Outbound)
     }
 
     pub(crate) fn id(&self) -> SessionId {
@@ -309,6 +336,10 @@ impl Drop for Hold {
 }
 
 impl Facts {
+    pub(crate) fn worker_id(&self) -> WorkerId {
+        self.worker
+    }
+
     /// The workers that end with a worker which this one loads.
     pub(crate) fn lineage(&self) -> Vec<WorkerId> {
         let own = std::iter::once(self.worker);

@@ -35,6 +35,8 @@ pub(crate) enum Identity {
     Export(usize),
     /// An entrypoint, by the places in memory of its name and its props.
     Entrypoint(WorkerId, usize, usize),
+    /// An object of this process, by its place in memory.
+    Host(usize),
     /// The loader of the login.
     Loader,
     /// What can't be called.
@@ -44,7 +46,7 @@ pub(crate) enum Identity {
 /// What a worker is given besides capabilities, in few bytes.
 pub(crate) fn digest(
     env: &coracle_loader::Encoded,
-    outbound: Outbound,
+    outbound: &Outbound,
     limits: &LimitsRequest,
 ) -> [u8; 32] {
     let mut hash = Sha256::new();

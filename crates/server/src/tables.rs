@@ -74,8 +74,8 @@ const GIVEN_BYTES_MAX: u64 = 32 << 20;
 pub(crate) enum Outgoing {
     /// Of a worker of this server.
     Call(CallId),
-    /// Of a client's object; dropping it gives the call up.
-    Remote(#[expect(dead_code, reason = "held to be dropped")] oneshot::Sender<()>),
+    /// Of a client's object, or one of this process; dropping it gives the call up.
+    Outside(#[expect(dead_code, reason = "held to be dropped")] oneshot::Sender<()>),
 }
 
 impl Table {
@@ -119,6 +119,10 @@ impl Table {
             None if is_made && self.made.count >= MADE_MAX => Some(Address::Failed(NO_ROOM.into())),
             found => found,
         }
+    }
+
+    pub(crate) fn worker_id(&self) -> WorkerId {
+        self.facts.worker_id()
     }
 
     /// The worker that the isolate runs, unless that is over.

@@ -12,7 +12,7 @@ mod trace;
 
 pub(crate) use self::{
     teller::{Telling, Tellings, start},
-    trace::{Ending, Kept, Trace, logs_bytes},
+    trace::{Ending, Kept, Trace, logs_bytes, record_bytes},
 };
 
 use self::encoding::Event;

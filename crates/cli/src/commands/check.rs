@@ -155,7 +155,7 @@ fn loader_code(code: &WorkerCode) -> coracle_loader::WorkerCode {
         env,
         outbound: match code.outbound {
             coracle_client::Outbound::None => Outbound::None,
-            _ => Outbound::Policy,
+            _ => Outbound::default(),
         },
         ..coracle_loader::WorkerCode::default()
     }

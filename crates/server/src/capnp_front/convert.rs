@@ -13,7 +13,7 @@ use coracle_isolate::{
     Verdict, VerdictKind,
 };
 use coracle_loader::{
-    Encoded, Form, LimitName, LimitsRequest, Module, ModuleBody, Outbound, WorkerCode,
+    Encoded, Form, LimitName, LimitsRequest, Module, ModuleBody, Outbound, PolicyAsked, WorkerCode,
 };
 use coracle_schema as schema;
 use std::{rc::Rc, sync::Arc};
@@ -287,20 +287,27 @@ fn at_most(what: &str, length: u32, length_max: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a worker's requests go.
+/// Where a worker's requests go, and the gateway, or who is asked.
 pub(super) fn outbound_of(
     connected: &Rc<Connected>,
     reader: schema::outbound::Reader<'_>,
 ) -> Result<(Outbound, Option<Address>), Error> {
-    Ok(match reader.which()? {
-        schema::outbound::Policy(()) => (Outbound::Policy, None),
-        schema::outbound::None(()) => (Outbound::None, None),
+    let asked = match reader.which()? {
+        schema::outbound::Policy(()) => PolicyAsked::Session,
+        schema::outbound::PolicyNamed(name) => PolicyAsked::Named(text(name?)?),
+        schema::outbound::PolicyGiven(rules) => PolicyAsked::Given(text(rules?)?),
+        schema::outbound::None(()) => return Ok((Outbound::None, None)),
         schema::outbound::Gateway(gateway) => {
             let missing = |_| Error::failed(format!("outbound: the gateway {NO_CAPABILITY}"));
             let gateway = address(connected, gateway.map_err(missing)?, Kind::Target)?;
-            (Outbound::Gateway, Some(gateway))
+            return Ok((Outbound::Gateway, Some(gateway)));
         }
-    })
+    };
+    let ask = match reader.has_ask() {
+        true => Some(address(connected, reader.get_ask()?, Kind::Target)?),
+        false => None,
+    };
+    Ok((Outbound::Policy(asked), ask))
 }
 
 /// A worker's `env`, and what it refers to.

@@ -30,7 +30,7 @@ impl Given {
         Key {
             id,
             fingerprint,
-            given: digest(&self.env, self.outbound, &self.limits),
+            given: digest(&self.env, &self.outbound, &self.limits),
             capabilities: capabilities.map(Address::identity).collect(),
         }
     }
@@ -80,6 +80,7 @@ pub(super) fn told(error: &LoadError) -> Error {
             Error::failed(format!("the worker can't be loaded:\n{problems}"))
         }
         LoadError::Full(full) => Error::overloaded(full.to_string()),
+        LoadError::Outbound(_) => Error::failed(error.to_string()),
     }
 }
 
@@ -144,7 +145,7 @@ async fn provide(
         read().map_err(|error| failed(format!("is refused: {}", error.extra)))?;
     let is_bare = code.env.form == Form::Undefined
         && grants.is_empty()
-        && code.outbound == Outbound::Policy
+        && code.outbound == Outbound::default()
         && code.limits == LimitsRequest::default();
     if !is_bare {
         let what = "answered with env, outbound, limits or tails, which it may not";

@@ -14,6 +14,23 @@ pub(super) const LINGERED: [&str; 2] = ["ok", "verdict"];
 pub(super) const PHASES: [&str; 2] = ["load", "run"];
 pub(super) const DIRECTIONS: [&str; 2] = ["in", "out"];
 
+/// How requests by a policy end: the words of `coracle_outbound::Error::code` besides `ok` and `denied`.
+pub(super) const OUTBOUND_RESULTS: [&str; 13] = [
+    "ok",
+    "denied",
+    "resolve_failed",
+    "connect_failed",
+    "tls_failed",
+    "credential_failed",
+    "request_invalid",
+    "too_large",
+    "too_slow",
+    "redirect_refused",
+    "protocol_failed",
+    "body_failed",
+    OTHER,
+];
+
 /// Why a connection was turned away.
 pub(super) const CONNECTION_REFUSALS: [&str; 2] = ["connections_max", OTHER];
 

@@ -4,6 +4,7 @@ use super::{Notice, Service, State, outward::adopt};
 use crate::{named::Asker, outcome::Answered, session::Session};
 use coracle_isolate::{Event as IsolateEvent, Outcome, VerdictKind};
 use coracle_loader::{CallId, Event, IsolateId, WorkerId};
+use coracle_outbound::Record;
 use std::{any::Any, cell::Cell, ptr, sync::TryLockError};
 
 thread_local! {
@@ -24,6 +25,12 @@ impl Service {
     /// Takes an event of an isolate. Never waits for the state: if somebody holds it, they take the event on.
     pub(crate) fn on_isolate_event(&self, event: IsolateEvent) {
         self.inbox().push(Notice::Isolate(event));
+        self.take_inbox(false);
+    }
+
+    /// A request of a worker's is over. Never waits for the state, like the above.
+    pub(crate) fn on_outbound_record(&self, record: Record) {
+        self.inbox().push(Notice::Outbound(Box::new(record)));
         self.take_inbox(false);
     }
 
@@ -52,6 +59,7 @@ impl Service {
             for notice in notices {
                 match notice {
                     Notice::Isolate(event) => self.apply(&mut state, event),
+                    Notice::Outbound(record) => self.trace_outbound(&state, *record),
                     Notice::Released { worker, session } => {
                         self.let_worker_go(&mut state, worker);
                         self.act(&mut state);

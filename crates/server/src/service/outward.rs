@@ -2,6 +2,7 @@
 
 use super::{Pending, Service, State, Waiting};
 use crate::{
+    host::{Caller, HostCall},
     named::Asker,
     outcome::{Answered, CallAnswer},
     router::{Address, AnswerTo, NOT_CALLABLE, Payload, RemoteCall, threw},
@@ -64,7 +65,32 @@ impl Service {
                     },
                 });
                 if let Some(table) = state.tables.get_mut(&isolate) {
-                    table.outgoing.insert(operation, Outgoing::Remote(kept));
+                    table.outgoing.insert(operation, Outgoing::Outside(kept));
+                }
+                return state.discard(callee);
+            }
+            Some(Address::Host(host)) => {
+                let Some(service) = self.itself.upgrade() else {
+                    return;
+                };
+                let worker = state.tables.get(&isolate).map(|table| table.worker_id());
+                let call = HostCall {
+                    path,
+                    access,
+                    args,
+                    caller: worker.map(|worker| Caller {
+                        worker: worker.0,
+                        invocation,
+                    }),
+                };
+                let answer_to = AnswerTo::Operation {
+                    service,
+                    isolate,
+                    operation,
+                };
+                let kept = host.call(call, answer_to);
+                if let Some(table) = state.tables.get_mut(&isolate) {
+                    table.outgoing.insert(operation, Outgoing::Outside(kept));
                 }
                 return state.discard(callee);
             }
@@ -102,8 +128,8 @@ impl Service {
     pub(super) fn give_up_outgoing(&self, state: &mut State, outgoing: Option<Outgoing>) {
         match outgoing {
             Some(Outgoing::Call(call)) => self.give_up(state, call),
-            // Dropping it tells the client's thread.
-            Some(Outgoing::Remote(_)) | None => {}
+            // Dropping it tells the thread that does it.
+            Some(Outgoing::Outside(_)) | None => {}
         }
     }
 

@@ -3,10 +3,11 @@
 use super::{Pending, Service, State, Waiting};
 use crate::{
     session::OutCall,
-    tails::{DEPTH_MAX, Ending, Kept, TailCall, Telling, Tellings, Trace, logs_bytes},
+    tails::{DEPTH_MAX, Ending, Kept, TailCall, Telling, Tellings, Trace, logs_bytes, record_bytes},
 };
 use coracle_isolate::{Aftermath, Call, Log, Outcome, Report};
 use coracle_loader::{CallId, WorkerId};
+use coracle_outbound::Record;
 use std::sync::Arc;
 
 impl Drop for Service {
@@ -96,6 +97,20 @@ impl Service {
                 Telling::Logs(trace, logs)
             });
         }
+    }
+
+    /// A request of an invocation's is over.
+    pub(super) fn trace_outbound(&self, state: &State, record: Record) {
+        let pending = state.calls.get(&CallId(record.sender.invocation));
+        let Some(trace) = pending.and_then(|pending| pending.trace.as_ref()) else {
+            return;
+        };
+        let bytes = record_bytes(&record);
+        if trace.is_streamed() {
+            let record = record.clone();
+            self.note(trace, bytes, (1, 0), |trace| Telling::Outbound(trace, record));
+        }
+        trace.keep_outbound(record, bytes);
     }
 
     /// A call is over; one that was held is lost.

@@ -3,9 +3,10 @@
 use super::{
     encoding::{Event, Writer},
     http,
-    trace::{Ending, Trace},
+    trace::{Ending, Trace, now_ms},
 };
 use coracle_isolate::{CallAccess, Log, LogLevel, Outcome, Thrown, Usage, Verdict, VerdictKind};
+use coracle_outbound::Record;
 use coracle_value::{Bounds, Value};
 
 /// Nesting of a value that was written to the console.
@@ -25,6 +26,7 @@ pub(super) fn finished(trace: &Trace, ending: &Ending) -> Event {
     let exception = trace
         .exception(&report.outcome)
         .map(|thrown| thrown_value(thrown, ending));
+    let (records, is_truncated) = trace.take_outbound();
     let mut event = Writer::default();
     event.properties([
         ("wallTime", number(usage.wall_us / 1_000)),
@@ -39,6 +41,7 @@ pub(super) fn finished(trace: &Trace, ending: &Ending) -> Event {
         ("event", what(trace, Some(&report.outcome))),
         ("verdict", verdict_value(ending.verdict())),
         ("usage", usage_value(&usage)),
+        ("outbound", Value::Array(records.iter().map(record_value).collect())),
     ]);
     event.property("logs");
     event.array(logs.len());
@@ -46,7 +49,7 @@ pub(super) fn finished(trace: &Trace, ending: &Ending) -> Event {
         event.map(LOG_PROPERTIES);
         write_log(&mut event, log);
     }
-    event.into_event(dropped > 0)
+    event.into_event(dropped > 0 || is_truncated)
 }
 
 /// An invocation has begun.
@@ -67,6 +70,34 @@ pub(super) fn log(trace: &Trace, log: &Log) -> Event {
         writer.value(&"log".into());
         write_log(writer, log);
     })
+}
+
+/// A request of the invocation's is over.
+pub(super) fn outbound(trace: &Trace, record: &Record) -> Event {
+    let mut event = record_value(record);
+    if let Value::Object(properties) = &mut event {
+        properties.insert(0, ("type".into(), "outbound".into()));
+    }
+    streamed(trace, now_ms(), |writer| writer.value(&event))
+}
+
+/// What became of a request.
+fn record_value(record: &Record) -> Value {
+    Value::object([
+        ("kind", Value::from(record.kind.as_str())),
+        ("method", (&*record.method).into()),
+        ("destination", (&*record.destination).into()),
+        ("hop", record.hop.into()),
+        ("decision", record.decision.as_str().into()),
+        ("rule", (&*record.rule).into()),
+        ("credential", (&*record.credential).into()),
+        ("status", u32::from(record.status).into()),
+        ("error", record.error.into()),
+        ("bytesSent", number(record.bytes_sent)),
+        ("bytesReceived", number(record.bytes_received)),
+        ("redactions", number(record.redactions)),
+        ("durationMicros", number(record.duration.as_micros() as u64)),
+    ])
 }
 
 /// An invocation is over: the exception, where there is one, and the outcome.

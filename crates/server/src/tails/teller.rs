@@ -13,6 +13,7 @@ use crate::{
     session::OutCall,
 };
 use coracle_isolate::{CallAccess, Form, Log};
+use coracle_outbound::Record;
 use std::{
     collections::{BTreeMap, VecDeque},
     io,
@@ -26,6 +27,7 @@ use std::{
 pub(crate) enum Telling {
     Onset(Arc<Trace>),
     Logs(Arc<Trace>, Vec<Log>),
+    Outbound(Arc<Trace>, Record),
     Ended(Arc<Trace>, Box<Ending>),
     /// A call of a tail is over.
     Answered {
@@ -205,6 +207,7 @@ impl Teller {
             } => return self.answered(service, tail, *call, *delivered),
             Telling::Onset(trace) => (trace, 1, 0),
             Telling::Logs(trace, logs) => (trace, logs.len() as u64, 0),
+            Telling::Outbound(trace, _) => (trace, 1, 0),
             Telling::Ended(trace, ending) => (trace, ending.outcome_events(trace), 1),
         };
         let trace = Arc::clone(trace);
@@ -306,6 +309,7 @@ impl Made {
             let events = match telling {
                 Telling::Onset(_) => vec![event::onset(trace)],
                 Telling::Logs(_, logs) => logs.iter().map(|log| event::log(trace, log)).collect(),
+                Telling::Outbound(_, record) => vec![event::outbound(trace, record)],
                 Telling::Ended(_, ending) => event::outcome(trace, ending),
                 Telling::Answered { .. } => Vec::new(),
             };

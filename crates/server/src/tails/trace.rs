@@ -3,9 +3,10 @@
 use super::Tail;
 use crate::room::Taken;
 use coracle_isolate::{Aftermath, Bytes, Call, CallAccess, Log, Outcome, Report, Thrown, Verdict};
+use coracle_outbound::Record;
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
@@ -35,6 +36,20 @@ pub(crate) struct Trace {
     pub(super) depth: u8,
     /// Events that were streamed.
     sequence: AtomicU64,
+    /// Requests that left, or were denied.
+    outbound: Mutex<Outbound>,
+}
+
+/// Records that are kept for the end of an invocation.
+const RECORDS_MAX: usize = 100;
+/// What a record takes, besides its texts.
+const RECORD_BYTES: usize = 300;
+
+#[derive(Default)]
+struct Outbound {
+    records: Vec<Record>,
+    room: Vec<Taken>,
+    is_truncated: bool,
 }
 
 impl Trace {
@@ -50,7 +65,34 @@ impl Trace {
             begun_ms: now_ms(),
             depth,
             sequence: AtomicU64::new(0),
+            outbound: Mutex::default(),
         })
+    }
+
+    /// Keeps a record for the end, if somebody is told then and there is room for it.
+    pub(crate) fn keep_outbound(&self, record: Record, bytes: usize) {
+        if !self.is_told_logs() {
+            return;
+        }
+        let mut outbound = self.outbound.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.take_room(bytes) {
+            Some(room) if outbound.records.len() < RECORDS_MAX => {
+                outbound.records.push(record);
+                outbound.room.push(room);
+            }
+            _ => outbound.is_truncated = true,
+        }
+    }
+
+    /// The records that were kept, and whether there were more.
+    pub(super) fn take_outbound(&self) -> (Vec<Record>, bool) {
+        let mut outbound = self.outbound.lock().unwrap_or_else(PoisonError::into_inner);
+        let Outbound {
+            records,
+            is_truncated,
+            ..
+        } = std::mem::take(&mut *outbound);
+        (records, is_truncated)
     }
 
     pub(super) fn is_fetch(&self) -> bool {
@@ -165,6 +207,12 @@ fn told_of_thrown(thrown: &Thrown) -> Thrown {
         during_load: thrown.during_load,
         ..Thrown::default()
     }
+}
+
+/// What a record takes in memory.
+pub(crate) fn record_bytes(record: &Record) -> usize {
+    let texts = [&record.sender.tenant, &record.method, &record.destination, &record.rule, &record.credential];
+    texts.iter().map(|text| text.len()).sum::<usize>() + RECORD_BYTES
 }
 
 /// What logs take in memory.

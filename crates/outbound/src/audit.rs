@@ -1,0 +1,128 @@
+//! What became of each request: one record, without bodies, queries or secrets.
+
+use crate::Error;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Who a request is of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sender {
+    /// Who pays.
+    pub tenant: String,
+    /// The worker's number in this server.
+    pub worker: u64,
+    /// The invocation's number in this server.
+    pub invocation: u64,
+}
+
+/// What a worker did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// `fetch`
+    Fetch,
+    /// A `WebSocket`, or a `fetch` that asks for one.
+    WebSocket,
+    /// `connect`
+    Connect,
+}
+
+impl Kind {
+    /// Its name in logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::WebSocket => "web_socket",
+            Self::Connect => "connect",
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It went out.
+    Allowed,
+    /// A rule, a budget or an address was in the way.
+    Denied,
+}
+
+impl Decision {
+    /// Its name in logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// One request, or one hop of it: a redirect that is followed has a record of its own.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Who sent it.
+    pub sender: Sender,
+    /// What was done.
+    pub kind: Kind,
+    /// The method; empty for `connect`.
+    pub method: String,
+    /// Origin and path, without the query; what could not be read is empty.
+    pub destination: String,
+    /// How many redirects came before.
+    pub hop: u32,
+    /// Whether it went out.
+    pub decision: Decision,
+    /// The rule that decided; empty where none did.
+    pub rule: String,
+    /// The credential that was put in; empty where none was.
+    pub credential: String,
+    /// The status of the response; 0 where there was none.
+    pub status: u16,
+    /// [`Error::code`] of what it failed with; empty where it did not.
+    pub error: &'static str,
+    /// Of bodies, or of the connection.
+    pub bytes_sent: u64,
+    /// Of bodies, or of the connection.
+    pub bytes_received: u64,
+    /// Places where a secret came back and was taken out.
+    pub redactions: u64,
+    /// From the decision to the end of the response's body, or of the connection.
+    pub duration: Duration,
+}
+
+impl Record {
+    pub(crate) fn new(sender: Sender, kind: Kind, method: &str) -> Self {
+        Self {
+            sender,
+            kind,
+            method: method.into(),
+            destination: String::new(),
+            hop: 0,
+            decision: Decision::Denied,
+            rule: String::new(),
+            credential: String::new(),
+            status: 0,
+            error: "",
+            bytes_sent: 0,
+            bytes_received: 0,
+            redactions: 0,
+            duration: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn failed(&mut self, error: &Error) {
+        self.error = error.code();
+        if error.is_denial() {
+            self.decision = Decision::Denied;
+        }
+    }
+}
+
+/// Keeps records.
+pub trait Audit: Send + Sync {
+    /// Called once for each request, when it is over. It must not wait.
+    fn record(&self, record: Record);
+}

@@ -1,0 +1,303 @@
+//! Bodies, bounded both ways: bytes, and the time that they may stand still.
+
+use crate::{
+    Error, Meter, Redactor,
+    audit::{Audit, Record},
+};
+use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZlibDecoder};
+use bytes::Bytes;
+use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
+use http::{HeaderMap, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::Incoming;
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::io::AsyncRead;
+use tokio_util::io::{ReaderStream, StreamReader};
+
+/// Bytes of an unpacked body that come at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// A request's body.
+pub enum Body {
+    /// None.
+    Empty,
+    /// All of it.
+    Bytes(Bytes),
+    /// A stream, which can be sent once. What it fails with is for the worker.
+    Stream(BoxStream<'static, Result<Bytes, String>>),
+}
+
+pub(crate) type Sent = UnsyncBoxBody<Bytes, Error>;
+
+impl Body {
+    /// As it is sent once. A stream is gone then.
+    pub(crate) fn take(
+        &mut self,
+        bytes_max: u64,
+        meter: &Meter,
+        sent: &Arc<AtomicU64>,
+    ) -> Result<Sent, Error> {
+        let too_large = || Error::TooLarge {
+            what: "the request's body",
+            bytes_max,
+            limit: "request_bytes_max",
+        };
+        match self {
+            Self::Empty => Ok(Full::default().map_err(|never| match never {}).boxed_unsync()),
+            Self::Bytes(bytes) => {
+                if bytes.len() as u64 > bytes_max {
+                    return Err(too_large());
+                }
+                meter.take_bytes(bytes.len() as u64, Instant::now())?;
+                sent.store(bytes.len() as u64, Ordering::Relaxed);
+                Ok(Full::new(bytes.clone()).map_err(|never| match never {}).boxed_unsync())
+            }
+            Self::Stream(stream) => {
+                let (sent, meter) = (Arc::clone(sent), meter.clone());
+                let stream = std::mem::replace(stream, futures::stream::empty().boxed());
+                let counted = stream.map(move |piece| {
+                    let piece = piece.map_err(Error::Body)?;
+                    meter.take_bytes(piece.len() as u64, Instant::now())?;
+                    let before = sent.fetch_add(piece.len() as u64, Ordering::Relaxed);
+                    match before + piece.len() as u64 > bytes_max {
+                        true => Err(too_large()),
+                        false => Ok(Frame::data(piece)),
+                    }
+                });
+                Ok(StreamBody::new(counted).boxed_unsync())
+            }
+        }
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+}
+
+/// What is known of a request that is under way, and told when it is over.
+pub(crate) struct Trail {
+    pub(crate) audit: Arc<dyn Audit>,
+    record: Mutex<Record>,
+    pub(crate) sent: Arc<AtomicU64>,
+    received: AtomicU64,
+    begun: Instant,
+}
+
+impl Trail {
+    pub(crate) fn new(audit: &Arc<dyn Audit>, record: Record) -> Arc<Self> {
+        Arc::new(Self {
+            audit: Arc::clone(audit),
+            record: Mutex::new(record),
+            sent: Arc::default(),
+            received: AtomicU64::new(0),
+            begun: Instant::now(),
+        })
+    }
+
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Record)) {
+        note(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn receive(&self, bytes: usize) -> u64 {
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64
+    }
+}
+
+impl Drop for Trail {
+    fn drop(&mut self) {
+        let record = self.record.get_mut().unwrap_or_else(PoisonError::into_inner);
+        record.bytes_sent = self.sent.load(Ordering::Relaxed);
+        record.bytes_received = *self.received.get_mut();
+        record.duration = self.begun.elapsed();
+        self.audit.record(record.clone());
+    }
+}
+
+/// What a response's body is bounded by.
+pub(crate) struct Bounds {
+    pub(crate) origin: String,
+    pub(crate) bytes_max: u64,
+    pub(crate) idle: Duration,
+    pub(crate) meter: Meter,
+}
+
+/// A response's body.
+pub type Received = BoxStream<'static, Result<Bytes, Error>>;
+
+/// How a body is packed, by its header; that and its length are taken out where we unpack it.
+pub(crate) fn packing(headers: &mut HeaderMap) -> Packing {
+    let Some(encoding) = headers.get(header::CONTENT_ENCODING) else {
+        return Packing::None;
+    };
+    let packing = match encoding.as_bytes().to_ascii_lowercase().as_slice() {
+        b"gzip" | b"x-gzip" => Packing::Gzip,
+        b"br" => Packing::Brotli,
+        b"deflate" => Packing::Deflate,
+        _ => return Packing::None,
+    };
+    headers.remove(header::CONTENT_ENCODING);
+    headers.remove(header::CONTENT_LENGTH);
+    packing
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    None,
+    Gzip,
+    Brotli,
+    Deflate,
+}
+
+/// What we can unpack, as a request says it.
+pub(crate) const UNPACKED: &str = "gzip, br, deflate";
+
+/// A response's body as a worker gets it: bounded, unpacked, and without the secrets that were sent.
+pub(crate) fn received(
+    body: Incoming,
+    packing: Packing,
+    redactor: Option<Redactor>,
+    bounds: Bounds,
+    trail: Arc<Trail>,
+) -> Received {
+    let bounds = Arc::new(bounds);
+    let raw = within_idle(body.into_data_stream(), Arc::clone(&bounds));
+    let counted = bounded(raw, Arc::clone(&bounds), 0);
+    let unpacked = match packing {
+        Packing::None => counted.boxed(),
+        packing => bounded(unpack(counted, packing, &bounds), Arc::clone(&bounds), 0).boxed(),
+    };
+    let taken = unpacked.map(move |piece| {
+        let piece = piece?;
+        bounds.meter.take_bytes(piece.len() as u64, Instant::now())?;
+        Ok(piece)
+    });
+    let redacted = match redactor {
+        None => taken.boxed(),
+        Some(redactor) => redact(taken, redactor, Arc::clone(&trail)).boxed(),
+    };
+    redacted
+        .map(move |piece| {
+            match &piece {
+                Ok(piece) => _ = trail.receive(piece.len()),
+                Err(error) => trail.note(|record| record.failed(error)),
+            }
+            piece
+        })
+        .boxed()
+}
+
+fn within_idle(
+    body: impl Stream<Item = Result<Bytes, hyper::Error>> + Unpin,
+    bounds: Arc<Bounds>,
+) -> impl Stream<Item = Result<Bytes, Error>> {
+    futures::stream::try_unfold(body, move |mut body| {
+        let bounds = Arc::clone(&bounds);
+        async move {
+            match tokio::time::timeout(bounds.idle, body.next()).await {
+                Ok(None) => Ok(None),
+                Ok(Some(Ok(piece))) => Ok(Some((piece, body))),
+                Ok(Some(Err(error))) => Err(Error::Protocol {
+                    origin: bounds.origin.clone(),
+                    reason: why(&error),
+                }),
+                Err(_) => Err(Error::TooSlow {
+                    origin: bounds.origin.clone(),
+                    what: "send more of its body",
+                    time_max: bounds.idle,
+                    limit: "idle_ms_max",
+                }),
+            }
+        }
+    })
+}
+
+fn bounded(
+    stream: impl Stream<Item = Result<Bytes, Error>>,
+    bounds: Arc<Bounds>,
+    mut bytes: u64,
+) -> impl Stream<Item = Result<Bytes, Error>> {
+    stream.map(move |piece| {
+        let piece = piece?;
+        bytes += piece.len() as u64;
+        match bytes > bounds.bytes_max {
+            true => Err(Error::TooLarge {
+                what: "the response's body",
+                bytes_max: bounds.bytes_max,
+                limit: "response_bytes_max",
+            }),
+            false => Ok(piece),
+        }
+    })
+}
+
+fn unpack(
+    packed: impl Stream<Item = Result<Bytes, Error>> + Send + 'static,
+    packing: Packing,
+    bounds: &Arc<Bounds>,
+) -> impl Stream<Item = Result<Bytes, Error>> + Send + use<> {
+    let reader = StreamReader::new(packed.map_err(io::Error::other).boxed());
+    let unpacked: Box<dyn AsyncRead + Send + Unpin> = match packing {
+        Packing::Gzip => {
+            let mut decoder = GzipDecoder::new(reader);
+            decoder.multiple_members(true);
+            Box::new(decoder)
+        }
+        Packing::Brotli => Box::new(BrotliDecoder::new(reader)),
+        Packing::None | Packing::Deflate => Box::new(ZlibDecoder::new(reader)),
+    };
+    let bounds = Arc::clone(bounds);
+    ReaderStream::with_capacity(unpacked, PIECE_BYTES).map_err(move |error| {
+        let ours = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+        ours.cloned().unwrap_or_else(|| Error::Protocol {
+            origin: bounds.origin.clone(),
+            reason: format!("its body can't be unpacked: {error}"),
+        })
+    })
+}
+
+fn redact(
+    stream: impl Stream<Item = Result<Bytes, Error>> + Send + 'static,
+    redactor: Redactor,
+    trail: Arc<Trail>,
+) -> impl Stream<Item = Result<Bytes, Error>> + Send {
+    let state = (stream.boxed(), Some(redactor));
+    futures::stream::try_unfold(state, move |(mut stream, mut redactor)| {
+        let trail = Arc::clone(&trail);
+        async move {
+            loop {
+                let Some(found) = &mut redactor else {
+                    return Ok(None);
+                };
+                let (piece, is_over) = match stream.try_next().await? {
+                    Some(piece) => (found.push(piece), false),
+                    None => (found.finish(), true),
+                };
+                let redactions = found.count();
+                trail.note(|record| record.redactions = redactions);
+                if is_over {
+                    redactor = None;
+                }
+                if !piece.is_empty() {
+                    return Ok(Some((piece, (stream, redactor))));
+                }
+            }
+        }
+    })
+}
+
+/// The innermost reason, which says more than those around it.
+pub(crate) fn why(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}

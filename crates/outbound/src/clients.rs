@@ -1,0 +1,116 @@
+//! HTTP clients: connections that are kept for the next request. A tenant has its own, and what may reach private
+//! addresses has others than what may not, so that no connection is used for what it was not judged for.
+
+use crate::{
+    Error,
+    body::{Sent, why},
+    config::RequestLimits,
+    dial::{Connector, Dialer, Reach},
+};
+use hyper::body::Incoming;
+use hyper_util::{
+    client::legacy::{Client, Error as ClientError},
+    rt::{TokioExecutor, TokioTimer},
+};
+use rustls::ClientConfig;
+use std::{
+    collections::HashMap,
+    error::Error as _,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// How long a connection is kept that nothing is sent on.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+/// Bytes of headers that a server may send, which is also what one is read with at once.
+const HEADER_BYTES_MAX: usize = 128 << 10;
+const HEADERS_MAX: usize = 256;
+
+pub(crate) type HttpClient = Client<Connector, Sent>;
+
+/// TLS as clients speak it.
+pub(crate) struct Tls {
+    /// HTTP/2 where the server has it.
+    pub(crate) any: Arc<ClientConfig>,
+    /// HTTP/1.1, which can become a WebSocket.
+    pub(crate) http1: Arc<ClientConfig>,
+    /// No HTTP.
+    pub(crate) bare: Arc<ClientConfig>,
+}
+
+/// The clients of one tenant, or of the operator.
+pub(crate) struct Clients {
+    dialer: Arc<Dialer>,
+    tls: Arc<Tls>,
+    made: Mutex<HashMap<(Reach, bool), HttpClient>>,
+}
+
+impl Clients {
+    pub(crate) fn new(dialer: &Arc<Dialer>, tls: &Arc<Tls>) -> Self {
+        Self {
+            dialer: Arc::clone(dialer),
+            tls: Arc::clone(tls),
+            made: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let client = made.entry((reach, is_web_socket));
+        client.or_insert_with(|| self.make(reach, is_web_socket)).clone()
+    }
+
+    fn make(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
+        let tls = match is_web_socket {
+            true => &self.tls.http1,
+            false => &self.tls.any,
+        };
+        let connector = Connector {
+            dialer: Arc::clone(&self.dialer),
+            tls: Arc::clone(tls),
+            reach,
+        };
+        Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIME_MAX)
+            .pool_max_idle_per_host(self.dialer.limits.idle_connections_max)
+            .http1_max_buf_size(HEADER_BYTES_MAX)
+            .http1_max_headers(HEADERS_MAX)
+            .http2_max_header_list_size(HEADER_BYTES_MAX as u32)
+            .build(connector)
+    }
+}
+
+/// Sends a request and waits for the head of its response.
+pub(crate) async fn send(
+    client: &HttpClient,
+    request: http::Request<Sent>,
+    origin: &str,
+    limits: &RequestLimits,
+) -> Result<http::Response<Incoming>, Error> {
+    match tokio::time::timeout(limits.response(), client.request(request)).await {
+        Ok(outcome) => outcome.map_err(|error| told(&error, origin)),
+        Err(_) => Err(Error::TooSlow {
+            origin: origin.into(),
+            what: "answer",
+            time_max: limits.response(),
+            limit: "response_ms_max",
+        }),
+    }
+}
+
+/// What went wrong, which may be of ours: of the connection, or of the body.
+fn told(error: &ClientError, origin: &str) -> Error {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if let Some(ours) = inner.downcast_ref::<Error>() {
+            return ours.clone();
+        }
+        source = inner.source();
+    }
+    Error::Protocol {
+        origin: origin.into(),
+        reason: why(error),
+    }
+}

@@ -1,0 +1,127 @@
+//! What an operator says about requests that leave: policies, who has which, credentials, DNS, and limits.
+
+use crate::{CredentialConfig, SecretSource};
+use serde::Deserialize;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+pub(crate) const MALFORMED_NAMESERVER: &str = "not an address, such as 10.0.0.10 or 10.0.0.10:53";
+
+/// The file that `--outbound` names. Everything in it has a default, which is that nothing leaves.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The policy of sessions whose tenant has none of its own. Default: nothing leaves.
+    pub default_policy: Option<String>,
+    /// What each tenant may do, by its name.
+    pub tenants: BTreeMap<String, TenantConfig>,
+    /// Policies by name: each `{"rules": [...]}`, see [`Policy`](crate::Policy).
+    pub policies: BTreeMap<String, serde_json::Value>,
+    /// Credentials by name.
+    pub credentials: BTreeMap<String, CredentialConfig>,
+    /// How names are resolved.
+    pub dns: DnsConfig,
+    /// What connections go through. Default: nothing.
+    pub proxy: Option<ProxyConfig>,
+    /// Certificate authorities besides those of the Mozilla programme: a file in PEM. Default: none.
+    pub ca_file: Option<PathBuf>,
+    /// What one request may take.
+    pub limits: RequestLimits,
+}
+
+/// What a tenant may do.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TenantConfig {
+    /// The policy of its sessions. Default: `default_policy`.
+    pub policy: Option<String>,
+    /// Policies that its workers may name when they are loaded. They narrow that of the session and are never wider.
+    /// Default: none.
+    pub may_name: Vec<String>,
+}
+
+/// How names are resolved.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DnsConfig {
+    /// Servers, such as "10.0.0.10" or "10.0.0.10:5353". Default: what /etc/resolv.conf says.
+    pub nameservers: Vec<String>,
+    /// Answers that are kept. Default: 4,096; 0 is none.
+    pub cache_entries_max: u64,
+    /// How long at most, in seconds. Default: 300.
+    pub cache_seconds_max: u64,
+    /// Names that are asked for at once. Default: 256.
+    pub lookups_max: usize,
+    /// How long one may take, in milliseconds. Default: 5,000.
+    pub lookup_ms_max: u64,
+}
+
+impl Default for DnsConfig {
+    fn default() -> Self {
+        Self {
+            nameservers: Vec::new(),
+            cache_entries_max: 4_096,
+            cache_seconds_max: 300,
+            lookups_max: 256,
+            lookup_ms_max: 5_000,
+        }
+    }
+}
+
+/// An HTTP proxy. It is asked for tunnels to addresses, not to names: names are resolved and judged here.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxyConfig {
+    /// `http://host:port`.
+    pub url: String,
+    /// What it wants in `Proxy-Authorization`. Default: nothing.
+    #[serde(default)]
+    pub authorization: Option<SecretSource>,
+}
+
+/// What one request may take.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RequestLimits {
+    /// Bytes of a request's body. Default: 1 GiB.
+    pub request_bytes_max: u64,
+    /// Bytes of a response's body, packed and unpacked. Default: 1 GiB.
+    pub response_bytes_max: u64,
+    /// How long a connection may take to be there, TLS included, in milliseconds. Default: 10,000.
+    pub connect_ms_max: u64,
+    /// How long a response may take to begin, in milliseconds. Default: 120,000; a model that thinks is slow.
+    pub response_ms_max: u64,
+    /// How long a body may stand still, in milliseconds. Default: 120,000.
+    pub idle_ms_max: u64,
+    /// Connections that each tenant keeps to each host when they are idle. Default: 16.
+    pub idle_connections_max: usize,
+    /// Connections by `connect()` and `WebSocket` that a tenant may have open. Default: 1,000.
+    pub sockets_max: usize,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        Self {
+            request_bytes_max: 1 << 30,
+            response_bytes_max: 1 << 30,
+            connect_ms_max: 10_000,
+            response_ms_max: 120_000,
+            idle_ms_max: 120_000,
+            idle_connections_max: 16,
+            sockets_max: 1_000,
+        }
+    }
+}
+
+impl RequestLimits {
+    pub(crate) fn connect(&self) -> Duration {
+        Duration::from_millis(self.connect_ms_max)
+    }
+
+    pub(crate) fn response(&self) -> Duration {
+        Duration::from_millis(self.response_ms_max)
+    }
+
+    pub(crate) fn idle(&self) -> Duration {
+        Duration::from_millis(self.idle_ms_max)
+    }
+}

@@ -1,0 +1,368 @@
+//! Connections. A name is resolved once, every address is judged, and the connection goes to one that was let through:
+//! there is no second question whose answer could be another.
+
+use crate::{
+    AddressClass, Destination, Error, Host, classify,
+    config::RequestLimits,
+    credential::visible,
+    resolve::Resolve,
+    secret::KeptSecret,
+};
+use futures::future::BoxFuture;
+use http::Uri;
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection, proxy::Tunnel},
+    rt::TokioIo,
+};
+use rustls::{ClientConfig, pki_types::ServerName};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    pin::Pin,
+    sync::{Arc, PoisonError, RwLock},
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use tower_service::Service;
+
+/// How long one of several addresses has before the next is tried.
+const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// Where the server itself listens, which nobody inside it may reach.
+#[derive(Clone, Debug, Default)]
+pub struct OwnAddresses(Arc<RwLock<Vec<SocketAddr>>>);
+
+impl OwnAddresses {
+    /// Adds a listener, which all clones know of then.
+    pub fn add(&self, address: SocketAddr) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(address);
+    }
+
+    fn has(&self, asked: SocketAddr) -> bool {
+        let ip = asked.ip().to_canonical();
+        let own = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        own.iter().any(|own| {
+            own.port() == asked.port()
+                && (own.ip().to_canonical() == ip || own.ip().is_unspecified() && is_local(ip))
+        })
+    }
+}
+
+/// Whether an address is one of this machine's: then, and only then, a socket can have it.
+fn is_local(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+/// Makes connections to addresses that may be reached.
+pub(crate) struct Dialer {
+    pub(crate) resolver: Arc<dyn Resolve>,
+    pub(crate) own: OwnAddresses,
+    pub(crate) proxy: Option<Proxy>,
+    pub(crate) limits: RequestLimits,
+}
+
+/// What connections go through.
+pub(crate) struct Proxy {
+    pub(crate) uri: Uri,
+    /// The whole value of `Proxy-Authorization`.
+    pub(crate) authorization: Option<KeptSecret>,
+}
+
+/// Which addresses may be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reach {
+    /// Public ones.
+    Public,
+    /// Private ones as well: a rule names what is there.
+    Private,
+    /// Anything but the server itself, for what an operator has said to ask.
+    Operator,
+}
+
+impl Dialer {
+    /// The addresses of a host that may be reached.
+    async fn addresses(&self, host: &Host, port: u16, reach: Reach) -> Result<Vec<SocketAddr>, Error> {
+        let found = match host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => {
+                let resolved = self.resolver.resolve(name).await;
+                resolved.map_err(|reason| Error::Resolve {
+                    host: name.clone(),
+                    reason,
+                })?
+            }
+        };
+        let mut reached = Vec::new();
+        let mut refused = None;
+        for ip in &found {
+            let address = SocketAddr::new(*ip, port);
+            match self.judge(host, address, reach) {
+                Ok(()) => reached.push(address),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        match (reached.is_empty(), refused) {
+            (false, _) => Ok(reached),
+            (true, Some(error)) => Err(error),
+            (true, None) => Err(Error::Resolve {
+                host: host.to_string(),
+                reason: "it has no address".into(),
+            }),
+        }
+    }
+
+    fn judge(&self, host: &Host, address: SocketAddr, reach: Reach) -> Result<(), Error> {
+        if self.own.has(address) {
+            return Err(Error::AddressOwn {
+                host: host.to_string(),
+                address,
+            });
+        }
+        let class = classify(address.ip());
+        let (host, addresses) = (host.to_string(), address.ip().to_string());
+        match reach {
+            _ if class == AddressClass::Public => Ok(()),
+            Reach::Operator => Ok(()),
+            _ if !class.may_be_named() => Err(Error::AddressNever {
+                host,
+                class,
+                addresses,
+            }),
+            Reach::Private => Ok(()),
+            Reach::Public => Err(Error::AddressPrivate {
+                host,
+                class,
+                addresses,
+            }),
+        }
+    }
+
+    /// A connection to a host.
+    pub(crate) async fn dial(&self, host: &Host, port: u16, reach: Reach) -> Result<TcpStream, Error> {
+        let origin = format!("{host}:{port}");
+        let dial = async {
+            let addresses = self.addresses(host, port, reach).await?;
+            self.dial_first(&addresses, &origin).await
+        };
+        match timeout(self.limits.connect(), dial).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(self.too_slow(&origin)),
+        }
+    }
+
+    fn too_slow(&self, origin: &str) -> Error {
+        Error::TooSlow {
+            origin: origin.into(),
+            what: "take the connection",
+            time_max: self.limits.connect(),
+            limit: "connect_ms_max",
+        }
+    }
+
+    async fn dial_first(&self, addresses: &[SocketAddr], origin: &str) -> Result<TcpStream, Error> {
+        let mut reason = String::new();
+        for (index, address) in addresses.iter().enumerate() {
+            let attempt = async {
+                match &self.proxy {
+                    None => dial_directly(*address).await,
+                    Some(proxy) => dial_through(proxy, *address).await,
+                }
+            };
+            let is_last = index + 1 == addresses.len();
+            // The last has what is left of the time.
+            let outcome = match is_last {
+                true => attempt.await,
+                false => match timeout(ATTEMPT_TIME_MAX, attempt).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => Err("no answer".into()),
+                },
+            };
+            match outcome {
+                Ok(stream) => return Ok(stream),
+                Err(error) => reason = error,
+            }
+        }
+        Err(Error::Connect {
+            origin: origin.into(),
+            reason,
+        })
+    }
+}
+
+async fn dial_directly(address: SocketAddr) -> Result<TcpStream, String> {
+    let connected = TcpStream::connect(address).await;
+    let stream = connected.map_err(|error| error.to_string())?;
+    // Small requests are not to wait for each other's acknowledgements.
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    Ok(stream)
+}
+
+/// A tunnel to an address, from a proxy. The proxy itself is the operator's, and is not judged.
+async fn dial_through(proxy: &Proxy, address: SocketAddr) -> Result<TcpStream, String> {
+    let mut tunnel = Tunnel::new(proxy.uri.clone(), ToProxy);
+    if let Some(authorization) = &proxy.authorization {
+        let secret = authorization.get(Instant::now()).await;
+        let secret = secret.map_err(|_| "the proxy's authorization is not available")?;
+        let mut value = visible(secret.bytes())
+            .ok_or("the proxy's authorization has a character that is not visible")?;
+        value.set_sensitive(true);
+        tunnel = tunnel.with_auth(value);
+    }
+    let uri = Uri::builder()
+        .scheme("http")
+        .authority(address.to_string())
+        .path_and_query("/")
+        .build();
+    let uri = uri.map_err(|error| error.to_string())?;
+    match tunnel.call(uri).await {
+        Ok(stream) => Ok(stream.into_inner()),
+        Err(error) => Err(format!("through the proxy: {error}")),
+    }
+}
+
+#[derive(Clone)]
+struct ToProxy;
+
+impl Service<Uri> for ToProxy {
+    type Response = TokioIo<TcpStream>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<TokioIo<TcpStream>>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, proxy: Uri) -> Self::Future {
+        Box::pin(async move {
+            let host = proxy.host().unwrap_or_default();
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            let stream = TcpStream::connect((host, proxy.port_u16().unwrap_or(3128))).await?;
+            stream.set_nodelay(true)?;
+            Ok(TokioIo::new(stream))
+        })
+    }
+}
+
+/// Makes the connections of HTTP clients.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    pub(crate) dialer: Arc<Dialer>,
+    pub(crate) tls: Arc<ClientConfig>,
+    pub(crate) reach: Reach,
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Stream>;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<TokioIo<Stream>, Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async move {
+            // What the client was given is canonical, and reading it again changes nothing.
+            let destination = Destination::of_url(&uri.to_string())?;
+            let Self { dialer, tls, reach } = connector;
+            let stream = dialer
+                .dial(destination.host(), destination.port(), reach)
+                .await?;
+            let stream = match uri.scheme_str() {
+                Some("https") => {
+                    let secured = secure(&tls, destination.host(), stream);
+                    match timeout(dialer.limits.connect(), secured).await {
+                        Ok(secured) => Stream::Tls(Box::new(secured?)),
+                        Err(_) => return Err(dialer.too_slow(&destination.origin())),
+                    }
+                }
+                _ => Stream::Plain(stream),
+            };
+            Ok(TokioIo::new(stream))
+        })
+    }
+}
+
+/// Speaks TLS on a connection, to whoever proves to be that host.
+pub(crate) async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
+    tls: &Arc<ClientConfig>,
+    host: &Host,
+    stream: S,
+) -> Result<TlsStream<S>, Error> {
+    let failed = |reason: String| Error::Tls {
+        origin: host.to_string(),
+        reason,
+    };
+    let name = match host {
+        Host::Address(address) => ServerName::IpAddress((*address).into()),
+        Host::Name(name) => {
+            ServerName::try_from(name.clone()).map_err(|error| failed(error.to_string()))?
+        }
+    };
+    let connected = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+    connected.await.map_err(|error| failed(error.to_string()))
+}
+
+/// A connection, with or without TLS.
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        match self {
+            Self::Tls(stream) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+                Connected::new().negotiated_h2()
+            }
+            Self::Plain(_) | Self::Tls(_) => Connected::new(),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! A request: judged, sent, and judged again at each redirect.
+
+use crate::{
+    Destination, Error, Redactor,
+    audit::{Decision, Kind, Record, Sender},
+    body::{self, Body, Bounds, Received, Trail},
+    channel::{Channel, Permit},
+    clients, headers, web_socket,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use hyper::body::Incoming;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Redirects of one request that are followed.
+pub const REDIRECTS_MAX: u32 = 5;
+/// What a request says it comes from that does not say so itself.
+const USER_AGENT: HeaderValue = HeaderValue::from_static("Coracle");
+
+/// A request of a worker's.
+pub struct Request {
+    /// A token, such as GET.
+    pub method: String,
+    /// An absolute URL.
+    pub url: String,
+    /// Names and values in order; each character of a value is a byte.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: Body,
+    /// What a redirect means to it.
+    pub redirect: Redirect,
+}
+
+/// What is done with a redirect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Redirect {
+    /// It is followed, where the policy allows the next place too.
+    #[default]
+    Follow,
+    /// It is an error.
+    Error,
+    /// It is the response.
+    Manual,
+}
+
+/// The response to one.
+pub struct Response {
+    /// 200 to 599, or 101 with `socket`.
+    pub status: u16,
+    /// The reason phrase.
+    pub status_text: String,
+    /// Names and values in order; each character of a value is a byte.
+    pub headers: Vec<(String, String)>,
+    /// None where the status or the method has none.
+    pub body: Option<Received>,
+    /// The connection, of a request that asked for a WebSocket.
+    pub socket: Option<Socket>,
+    /// Where it came from in the end.
+    pub url: String,
+    /// Whether that is another place than was asked.
+    pub redirected: bool,
+}
+
+/// A connection of bytes.
+pub type Socket = Box<dyn Duplex>;
+
+/// What is read from and written to.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// One request on its way, as it is sent to each place in turn.
+struct Journey<'a> {
+    channel: &'a Channel,
+    sender: &'a Sender,
+    method: Method,
+    headers: HeaderMap,
+    body: Body,
+    is_web_socket: bool,
+}
+
+impl Channel {
+    /// Sends a request where it may go, and answers when the head of the response is there.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn fetch(&self, request: Request, sender: &Sender) -> Result<Response, Error> {
+        let Request {
+            method,
+            url,
+            headers,
+            body,
+            redirect,
+        } = request;
+        let begun = Journey::begin(self, sender, &method, &headers, body);
+        let read = begun.and_then(|journey| Ok((journey, Destination::of_url(&url)?)));
+        let (mut journey, mut destination) = match read {
+            Ok(ready) => ready,
+            Err(error) => {
+                let mut record = Record::new(sender.clone(), Kind::Fetch, &method);
+                record.failed(&error);
+                drop(Trail::new(self.audit(), record));
+                return Err(error);
+            }
+        };
+        let mut hop = 0;
+        loop {
+            let was_stream = journey.body.is_stream();
+            let response = journey.send(&destination, hop).await?;
+            let Some(next) = location(&response) else {
+                return response.finish(&destination, hop > 0);
+            };
+            match redirect {
+                Redirect::Manual => return response.finish(&destination, hop > 0),
+                Redirect::Error => return Err(Error::Redirected(destination.to_string())),
+                Redirect::Follow => {}
+            }
+            let next = destination.redirected(&next)?;
+            hop += 1;
+            if hop > REDIRECTS_MAX {
+                return Err(Error::Redirects(REDIRECTS_MAX, next.to_string()));
+            }
+            journey.redirected(response.status, was_stream, &destination, &next)?;
+            destination = next;
+        }
+    }
+}
+
+/// The head of a response, with what is needed for the rest.
+struct Head {
+    status: StatusCode,
+    headers: HeaderMap,
+    version_has_reason: bool,
+    response: http::Response<Incoming>,
+    permit: Permit,
+    trail: Arc<Trail>,
+    bounds: Bounds,
+    is_head: bool,
+    socket: Option<Socket>,
+}
+
+/// Where a response redirects to.
+fn location(head: &Head) -> Option<String> {
+    let redirects = [301, 302, 303, 307, 308].contains(&head.status.as_u16());
+    let location = head.headers.get(header::LOCATION).filter(|_| redirects)?;
+    Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
+}
+
+impl<'a> Journey<'a> {
+    fn begin(
+        channel: &'a Channel,
+        sender: &'a Sender,
+        method: &str,
+        pairs: &[(String, String)],
+        body: Body,
+    ) -> Result<Self, Error> {
+        let method = match Method::from_bytes(method.as_bytes()) {
+            Ok(Method::CONNECT | Method::TRACE) | Err(_) => {
+                let shown: String = method.chars().take(100).collect();
+                return Err(Error::Method(shown.escape_debug().to_string()));
+            }
+            Ok(method) => method,
+        };
+        let (mut headers, is_web_socket) = headers::of_request(pairs)?;
+        headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
+        Ok(Self {
+            channel,
+            sender,
+            method,
+            headers,
+            body,
+            is_web_socket,
+        })
+    }
+
+    /// Sends it to one place.
+    async fn send(&mut self, destination: &Destination, hop: u32) -> Result<Head, Error> {
+        let kind = match self.is_web_socket {
+            true => Kind::WebSocket,
+            false => Kind::Fetch,
+        };
+        let mut record = Record::new(self.sender.clone(), kind, self.method.as_str());
+        (record.destination, record.hop) = (destination.to_string(), hop);
+        let trail = Trail::new(self.channel.audit(), record);
+        let outcome = self.send_noted(destination, &trail).await;
+        if let Err(error) = &outcome {
+            trail.note(|record| record.failed(error));
+        }
+        outcome
+    }
+
+    async fn send_noted(
+        &mut self,
+        destination: &Destination,
+        trail: &Arc<Trail>,
+    ) -> Result<Head, Error> {
+        let channel = self.channel;
+        let limits = channel.limits();
+        let asked = (&self.method, &self.headers);
+        let mut permit = channel.judge(destination, Some(asked), trail).await?;
+        let mut is_second_try = false;
+        let (mut response, origin, key) = loop {
+            let mut headers = self.headers.clone();
+            let is_range = headers.contains_key(header::RANGE);
+            let accepted = if is_range { "identity" } else { body::UNPACKED };
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted));
+            let key = self.is_web_socket.then(|| web_socket::ask(&mut headers));
+            let destination = permit
+                .put_in(&self.method, destination, &mut headers, &self.body)
+                .await?;
+            let was_stream = self.body.is_stream();
+            let body = self
+                .body
+                .take(limits.request_bytes_max, &permit.meter(), &trail.sent)?;
+            trail.note(|record| record.decision = Decision::Allowed);
+            let origin = destination.origin();
+            let request = request(&self.method, &destination, headers, body)?;
+            let client = channel.clients().get(permit.reach(), self.is_web_socket);
+            let response = clients::send(&client, request, &origin, limits).await?;
+            // A token may have been withdrawn before its time.
+            let is_refused = response.status() == StatusCode::UNAUTHORIZED;
+            if is_refused && !was_stream && !is_second_try && permit.refused() {
+                is_second_try = true;
+                continue;
+            }
+            break (response, origin, key);
+        };
+        let status = response.status();
+        trail.note(|record| record.status = status.as_u16());
+        let socket = match key {
+            Some(key) if status == StatusCode::SWITCHING_PROTOCOLS => {
+                Some(web_socket::take(&mut response, &key, &origin, trail).await?)
+            }
+            _ => None,
+        };
+        let headers = std::mem::take(response.headers_mut());
+        let bounds = Bounds {
+            origin,
+            bytes_max: limits.response_bytes_max,
+            idle: limits.idle(),
+            meter: permit.meter(),
+        };
+        Ok(Head {
+            status,
+            headers,
+            version_has_reason: response.version() < http::Version::HTTP_2,
+            response,
+            permit,
+            trail: Arc::clone(trail),
+            bounds,
+            is_head: self.method == Method::HEAD,
+            socket,
+        })
+    }
+
+    /// Makes it what it is at the next place, by the Fetch standard ("HTTP-redirect fetch").
+    fn redirected(
+        &mut self,
+        status: StatusCode,
+        was_stream: bool,
+        from: &Destination,
+        to: &Destination,
+    ) -> Result<(), Error> {
+        let becomes_get = match status.as_u16() {
+            301 | 302 => self.method == Method::POST,
+            303 => self.method != Method::GET && self.method != Method::HEAD,
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.body = Body::Empty;
+            headers::leave_body(&mut self.headers);
+        } else if was_stream {
+            return Err(Error::BodyGone(from.to_string()));
+        }
+        if !from.is_same_origin(to) {
+            headers::leave_origin(&mut self.headers);
+        }
+        Ok(())
+    }
+}
+
+fn request(
+    method: &Method,
+    destination: &Destination,
+    headers: HeaderMap,
+    body: body::Sent,
+) -> Result<http::Request<body::Sent>, Error> {
+    let unsendable = || Error::Protocol {
+        origin: destination.origin(),
+        reason: "its URL can't be sent".into(),
+    };
+    let url = destination.url().ok_or_else(unsendable)?;
+    let scheme = destination.scheme().to_string();
+    let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
+    let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let uri = http::Uri::builder()
+        .scheme(scheme.as_str())
+        .authority(authority)
+        .path_and_query(path)
+        .build();
+    let mut request = http::Request::new(body);
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = uri.map_err(|_| unsendable())?;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+impl Head {
+    fn finish(self, destination: &Destination, redirected: bool) -> Result<Response, Error> {
+        let Self {
+            status,
+            mut headers,
+            version_has_reason,
+            response,
+            permit,
+            trail,
+            bounds,
+            is_head,
+            socket,
+        } = self;
+        let code = status.as_u16();
+        if !(200..=599).contains(&code) && socket.is_none() {
+            let error = Error::Protocol {
+                origin: bounds.origin,
+                reason: format!("the status {code} is none that a response has"),
+            };
+            trail.note(|record| record.failed(&error));
+            return Err(error);
+        }
+        let reason = response.extensions().get::<hyper::ext::ReasonPhrase>();
+        let status_text = match reason {
+            Some(reason) => String::from_utf8_lossy(reason.as_bytes()).into_owned(),
+            None if version_has_reason => status.canonical_reason().unwrap_or_default().into(),
+            None => String::new(),
+        };
+        let redactor = permit.redactor();
+        if let Some(redactor) = &redactor {
+            redact_headers(redactor, &mut headers, &trail);
+        }
+        let has_body = !is_head && ![204, 205, 304].contains(&code) && socket.is_none();
+        // (Of a HEAD, what says how the body would be packed is true.)
+        let packing = match has_body {
+            true => body::packing(&mut headers),
+            false => body::Packing::None,
+        };
+        let pairs = headers::of_response(&headers);
+        let body = has_body
+            .then(|| body::received(response.into_body(), packing, redactor, bounds, trail));
+        Ok(Response {
+            status: code,
+            status_text,
+            headers: pairs,
+            body,
+            socket,
+            url: destination.url().map(|url| url.as_str().into()).unwrap_or_default(),
+            redirected,
+        })
+    }
+}
+
+/// Takes out of a response's headers what was put into the request.
+fn redact_headers(redactor: &Redactor, headers: &mut HeaderMap, trail: &Trail) {
+    let mut redactions = 0;
+    for value in headers.values_mut() {
+        let (text, count) = redactor.redact_text(value.as_bytes());
+        if count > 0 {
+            redactions += count;
+            *value = HeaderValue::from_bytes(&text)
+                .unwrap_or_else(|_| HeaderValue::from_static("[redacted]"));
+        }
+    }
+    trail.note(|record| record.redactions += redactions);
+}

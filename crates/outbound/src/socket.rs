@@ -1,0 +1,152 @@
+//! Connections of bytes: `connect`, and turning one into TLS.
+
+use crate::{
+    Destination, Error, Host,
+    audit::{Decision, Kind, Record, Sender},
+    body::Trail,
+    channel::Channel,
+    dial,
+    fetch::Socket,
+};
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::OwnedSemaphorePermit,
+    time::timeout,
+};
+
+/// A connection that a worker has opened.
+pub struct Connection {
+    /// Its bytes.
+    pub socket: Socket,
+    /// What it is to, which has to prove itself where TLS is started.
+    pub host: Host,
+}
+
+impl Channel {
+    /// Opens a connection to `host:port`, with TLS or without.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn connect(
+        &self,
+        address: &str,
+        with_tls: bool,
+        sender: &Sender,
+    ) -> Result<Connection, Error> {
+        let record = Record::new(sender.clone(), Kind::Connect, "");
+        let trail = Trail::new(self.audit(), record);
+        let connected = self.connect_noted(address, &trail).await;
+        let secured = match connected {
+            Ok(connection) if with_tls => self.start_tls(connection, None).await,
+            other => other,
+        };
+        if let Err(error) = &secured {
+            trail.note(|record| record.failed(error));
+        }
+        secured
+    }
+
+    async fn connect_noted(&self, address: &str, trail: &Arc<Trail>) -> Result<Connection, Error> {
+        let destination = Destination::of_address(address)?;
+        trail.note(|record| record.destination = destination.to_string());
+        let permit = self.judge(&destination, None, trail).await?;
+        let place = self.take_socket()?;
+        trail.note(|record| record.decision = Decision::Allowed);
+        let host = destination.host().clone();
+        let stream = self.dialer().dial(&host, destination.port(), permit.reach());
+        let mut counted = Counted::new(stream.await?, trail);
+        counted.place = Some(place);
+        Ok(Connection {
+            socket: Box::new(counted),
+            host,
+        })
+    }
+
+    /// Goes on in TLS on a connection, with whoever proves to be the host that it is to, or the name that is given.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn start_tls(
+        &self,
+        connection: Connection,
+        expected_name: Option<&str>,
+    ) -> Result<Connection, Error> {
+        let Connection { socket, host } = connection;
+        let host = match expected_name {
+            None => host,
+            Some(name) => Destination::of_address(&format!("{name}:1"))?.host().clone(),
+        };
+        let secured = dial::secure(&self.tls().bare, &host, socket);
+        match timeout(self.limits().connect(), secured).await {
+            Ok(secured) => Ok(Connection {
+                socket: Box::new(secured?),
+                host,
+            }),
+            Err(_) => Err(Error::TooSlow {
+                origin: host.to_string(),
+                what: "speak TLS",
+                time_max: self.limits().connect(),
+                limit: "connect_ms_max",
+            }),
+        }
+    }
+}
+
+/// A connection whose bytes are counted.
+pub(crate) struct Counted<S> {
+    stream: S,
+    trail: Arc<Trail>,
+    /// Its place among the tenant's, where it has one.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl<S> Counted<S> {
+    pub(crate) fn new(stream: S, trail: &Arc<Trail>) -> Self {
+        Self {
+            stream,
+            trail: Arc::clone(trail),
+            place: None,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.trail.receive(buffer.filled().len() - before);
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(written)) = polled {
+            self.trail.sent.fetch_add(written as u64, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
