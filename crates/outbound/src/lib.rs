@@ -4,8 +4,10 @@
 //! says which destinations are meant; policies are made of patterns, and so are the bindings of credentials. Nothing in
 //! here knows of JavaScript, isolates or RPC: the server calls it with requests and passes the answers on.
 
+mod address;
 mod destination;
 mod pattern;
 
+pub use address::{AddressClass, AddressRefused, admit, classify};
 pub use destination::{Destination, Host, Refused, Scheme, URL_BYTES_MAX};
 pub use pattern::{Pattern, PatternError};
