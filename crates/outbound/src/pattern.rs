@@ -30,6 +30,14 @@ enum HostPattern {
     Range { network: IpAddr, prefix: u8 },
 }
 
+/// In what a destination differs from what is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    Host,
+    Scheme,
+    Port,
+}
+
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{pattern}\" does not say where to: {problem}")]
@@ -45,6 +53,27 @@ impl Pattern {
         self.scheme == destination.scheme()
             && self.port.is_none_or(|port| port == destination.port())
             && self.host.matches(destination.host())
+    }
+
+    /// What keeps a destination from being meant: the first of host, scheme and port that differs.
+    pub(crate) fn difference(&self, destination: &Destination) -> Option<Difference> {
+        if !self.host.matches(destination.host()) {
+            Some(Difference::Host)
+        } else if self.scheme != destination.scheme() {
+            Some(Difference::Scheme)
+        } else if self.port.is_some_and(|port| port != destination.port()) {
+            Some(Difference::Port)
+        } else {
+            None
+        }
+    }
+
+    /// Whether it means every host, or every address, so that it names none.
+    pub(crate) fn is_of_any_host(&self) -> bool {
+        matches!(
+            self.host,
+            HostPattern::Any | HostPattern::Range { prefix: 0, .. }
+        )
     }
 
     /// How what is meant is spoken to.
