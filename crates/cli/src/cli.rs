@@ -1,7 +1,7 @@
 //! The command line as a whole: what commands there are, and what holds for all of them.
 
 use crate::{
-    commands::{check, completions, image, run, serve, version},
+    commands::{check, completions, image, policy, run, serve, version},
     exit,
 };
 use clap::{Parser, Subcommand};
@@ -23,6 +23,7 @@ pub(crate) enum Command {
     Serve(Box<serve::ServeArgs>),
     Run(Box<run::RunArgs>),
     Check(Box<check::CheckArgs>),
+    Policy(policy::PolicyArgs),
     Completions(completions::CompletionsArgs),
     Version(version::VersionArgs),
     #[command(hide = true)]

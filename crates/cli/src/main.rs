@@ -18,6 +18,7 @@ mod json;
 mod limits;
 mod logging;
 mod modules;
+mod outbound;
 mod report;
 mod sandbox;
 mod terminal;

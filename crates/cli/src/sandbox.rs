@@ -61,11 +61,13 @@ impl ConnectArgs {
 pub(crate) async fn embedded(
     guest: &GuestArgs,
     asked: &[limits::LimitValue],
+    outbound: Option<coracle_outbound::Config>,
 ) -> Result<Coracle, Failure> {
     let limits = limits::over_defaults(asked);
     let defaults = ServerConfig::for_machine(&Machine::read());
     let config = ServerConfig {
         limits,
+        outbound,
         core: CoreConfig {
             isolates_max: ISOLATES_MAX,
             ..defaults.core

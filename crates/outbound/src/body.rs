@@ -45,7 +45,7 @@ impl Body {
         meter: &Meter,
         sent: &Arc<AtomicU64>,
     ) -> Result<Sent, Error> {
-        let too_large = || Error::TooLarge {
+        let too_large = move || Error::TooLarge {
             what: "the request's body",
             bytes_max,
             limit: "request_bytes_max",
@@ -242,7 +242,7 @@ fn unpack(
     packed: impl Stream<Item = Result<Bytes, Error>> + Send + 'static,
     packing: Packing,
     bounds: &Arc<Bounds>,
-) -> impl Stream<Item = Result<Bytes, Error>> + Send + use<> {
+) -> BoxStream<'static, Result<Bytes, Error>> {
     let reader = StreamReader::new(packed.map_err(io::Error::other).boxed());
     let unpacked: Box<dyn AsyncRead + Send + Unpin> = match packing {
         Packing::Gzip => {
@@ -254,13 +254,15 @@ fn unpack(
         Packing::None | Packing::Deflate => Box::new(ZlibDecoder::new(reader)),
     };
     let bounds = Arc::clone(bounds);
-    ReaderStream::with_capacity(unpacked, PIECE_BYTES).map_err(move |error| {
+    let pieces = ReaderStream::with_capacity(unpacked, PIECE_BYTES);
+    let pieces = pieces.map_err(move |error| {
         let ours = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         ours.cloned().unwrap_or_else(|| Error::Protocol {
             origin: bounds.origin.clone(),
             reason: format!("its body can't be unpacked: {error}"),
         })
-    })
+    });
+    pieces.boxed()
 }
 
 fn redact(

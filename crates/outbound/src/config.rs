@@ -1,6 +1,6 @@
 //! What an operator says about requests that leave: policies, who has which, credentials, DNS, and limits.
 
-use crate::{CredentialConfig, SecretSource};
+use crate::{ConfigError, CredentialConfig, SecretSource};
 use serde::Deserialize;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -26,6 +26,24 @@ pub struct Config {
     pub ca_file: Option<PathBuf>,
     /// What one request may take.
     pub limits: RequestLimits,
+}
+
+impl Config {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// It is no JSON, or says what is not known. Whether what it names is there is for
+    /// [`Outbound::new`](crate::Outbound::new) to find.
+    pub fn of_json(text: &str) -> Result<Self, ConfigError> {
+        serde_json::from_str(text).map_err(|error| ConfigError(vec![error.to_string()]))
+    }
+
+    /// The name of the policy that sessions of a tenant have.
+    #[must_use]
+    pub fn policy_of(&self, tenant: &str) -> Option<&str> {
+        let own = self.tenants.get(tenant).and_then(|tenant| tenant.policy.as_ref());
+        own.or(self.default_policy.as_ref()).map(String::as_str)
+    }
 }
 
 /// What a tenant may do.

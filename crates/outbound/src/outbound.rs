@@ -1,7 +1,7 @@
 //! Everything that leaves, for a whole server: made once from the configuration.
 
 use crate::{
-    Budgets, Credential, Destination, Error, Policies, Policy, PolicyOrigin, Resolve, Scheme, SecretStore,
+    Credential, Destination, Error, Policies, Policy, PolicyOrigin, Resolve, Scheme, SecretStore,
     audit::Audit,
     channel::{Ask, Channel, Tenant},
     clients::{Clients, Tls},
@@ -203,7 +203,7 @@ impl Outbound {
         let tenant = Arc::new(Tenant {
             clients: Clients::new(dialer, tls),
             sockets: Arc::new(Semaphore::new(limits.sockets_max.min(Semaphore::MAX_PERMITS))),
-            budgets: Budgets::default(),
+            budgets: Arc::default(),
         });
         active.insert(name.into(), Arc::clone(&tenant));
         tenant

@@ -22,7 +22,7 @@ use self::{
     register::{Labelled, Register},
 };
 use coracle_isolate::{Aftermath, Health, Report, Stats};
-use coracle_outbound::{Decision, Record};
+use coracle_outbound::{Record, RequestDecision};
 use prometheus::{Histogram, IntCounter, IntGauge, Registry, TextEncoder};
 use std::sync::{
     Arc,
@@ -287,12 +287,12 @@ impl Metrics {
     /// A request by a policy is over.
     pub fn outbound(&self, record: &Record) {
         let result = match (record.decision, record.error) {
-            (Decision::Denied, _) => "denied",
-            (Decision::Allowed, "") => "ok",
-            (Decision::Allowed, error) => error,
+            (RequestDecision::Denied, _) => "denied",
+            (RequestDecision::Allowed, "") => "ok",
+            (RequestDecision::Allowed, error) => error,
         };
         self.outbound_requests.named(result).inc();
-        if record.decision == Decision::Allowed {
+        if record.decision == RequestDecision::Allowed {
             self.outbound_duration.observe(record.duration.as_secs_f64());
         }
         let [bytes_in, bytes_out] = self.outbound_bytes.all();

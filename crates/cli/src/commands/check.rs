@@ -74,7 +74,7 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
 
     let (mut findings, unlisted) = check_shape(&worker.code, &limits::over_defaults(&asked));
     let shape_is_right = findings.is_empty();
-    let coracle = sandbox::embedded(&args.guest, &with_room(asked)).await?;
+    let coracle = sandbox::embedded(&args.guest, &with_room(asked), None).await?;
     for file in &worker.files.files {
         if let ModuleBody::EsModule(source) = &file.body {
             findings.extend(parse_alone(&coracle, &file.name, source).await?);

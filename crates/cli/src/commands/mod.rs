@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod image;
+pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod version;
@@ -14,6 +15,7 @@ pub(crate) fn execute(command: Command) -> Result<Exit, Failure> {
         Command::Serve(args) => wait(serve::serve(*args)),
         Command::Run(args) => wait(run::run(*args)),
         Command::Check(args) => wait(check::check(*args)),
+        Command::Policy(args) => policy::policy(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Version(args) => version::version(&args),
         Command::Image(args) => image::image(&args),

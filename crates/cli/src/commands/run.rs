@@ -9,12 +9,14 @@ use crate::{
     limits::{self, LimitArgs, LimitValue},
     logging,
     modules::ModuleFiles,
+    outbound,
     report::{self, Authority},
     sandbox::{self, ConnectArgs},
     terminal::{self, Paint, Terminal},
     worker::{Worker, WorkerArgs},
 };
 use clap::Args;
+use std::path::PathBuf;
 use coracle_client::{Answer, Coracle, EntrypointOptions, Outcome, Value, WorkerCode};
 
 /// Call a worker once, in a sandbox inside this command or on a server.
@@ -41,6 +43,7 @@ Examples:
   coracle run main.js --cpu-ms 50 --memory-mb 16  with less than the default limits
   coracle run main.js --json | jq .usage          one document with outcome, usage and console
   coracle run main.js --connect 127.0.0.1:7070    on a server
+  coracle run main.js --outbound-file rules.json  with requests that may leave, see docs/outbound.md
 
 What JSON can't express follows JSON.stringify: undefined is null, a Date its ISO string, a Map {}.
 A bigint or a cycle is an error that says where it is; exit code 1.
@@ -74,6 +77,10 @@ pub(crate) struct RunArgs {
     /// What a class finds as `ctx.props`, a JSON object
     #[arg(long, value_name = "JSON")]
     props: Option<String>,
+
+    /// Where its requests may go, in a sandbox in this command: a file as in docs/outbound.md [default: nowhere]
+    #[arg(long, value_name = "FILE", conflicts_with = "connect")]
+    outbound_file: Option<PathBuf>,
 
     #[command(flatten)]
     limits: LimitArgs,
@@ -151,6 +158,10 @@ impl RunArgs {
         Ok(Access::Call(self.call.clone(), arguments))
     }
 
+    fn outbound(&self) -> Result<Option<coracle_outbound::Config>, Failure> {
+        self.outbound_file.as_deref().map(outbound::read).transpose()
+    }
+
     /// A sandbox with these limits. A server is asked for them by the worker's code.
     async fn open(
         &self,
@@ -163,7 +174,7 @@ impl RunArgs {
                 Ok((self.connect.connect(address).await?, Authority::Server))
             }
             None => Ok((
-                sandbox::embedded(&self.guest, asked).await?,
+                sandbox::embedded(&self.guest, asked, self.outbound()?).await?,
                 Authority::Flags,
             )),
         }

@@ -10,6 +10,7 @@ use crate::{
     guest::GuestArgs,
     limits::{self, LimitValue, parse_limit},
     logging::{self, LogFormat},
+    outbound,
     sandbox::message_bytes_for,
     terminal::Terminal,
 };
@@ -84,6 +85,10 @@ pub(crate) struct ServeArgs {
     )]
     #[arg(value_parser = parse_limit, help_heading = None)]
     limit: Vec<LimitValue>,
+
+    /// Where requests may go: a file as in docs/outbound.md [default: nowhere]
+    #[arg(long, value_name = "FILE", env = "CORACLE_OUTBOUND_FILE", help_heading = None)]
+    outbound_file: Option<PathBuf>,
 
     #[command(flatten)]
     capacity: CapacityArgs,
@@ -265,6 +270,7 @@ impl ServeArgs {
             admin_hosts: self.admin_host.clone(),
             tokens,
             limits,
+            outbound: self.outbound_file.as_deref().map(outbound::read).transpose()?,
             cache: self.guest.cache(),
             guest: self.guest.guest()?,
             ..config

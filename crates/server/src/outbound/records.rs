@@ -1,7 +1,7 @@
 //! What becomes of records: the log, the metrics, and the tails of the worker.
 
 use crate::{metrics::Metrics, service::Service};
-use coracle_outbound::{Audit, Decision, Record};
+use coracle_outbound::{Audit, Record, RequestDecision};
 use std::sync::{Arc, Weak};
 
 /// Where records go.
@@ -44,6 +44,6 @@ fn log(record: &Record) {
         target: "coracle::outbound",
         tenant, worker, invocation, kind, method, destination, hop, decision = verdict, rule, credential, status, error,
         bytes_sent, bytes_received, redactions, duration_us,
-        "{}", if *decision == Decision::Denied { "a request was denied" } else { "a request went out" }
+        "{}", if *decision == RequestDecision::Denied { "a request was denied" } else { "a request went out" }
     );
 }
