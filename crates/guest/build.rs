@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Each file may use what the files before it define.
-const FILES: [&str; 46] = [
+const FILES: [&str; 49] = [
     "primordials.js",
     "interfaces.js",
     "web.js",
@@ -34,12 +34,15 @@ const FILES: [&str; 46] = [
     "response.js",
     "compression.js",
     "messages.js",
+    "websocket-frames.js",
+    "websocket.js",
     "crypto-algorithms.js",
     "crypto.js",
     "loader.js",
     "rpc-target.js",
     "byte-externals.js",
     "http.js",
+    "sockets.js",
     "stacks.js",
     "inspect.js",
     "console.js",

@@ -1,7 +1,6 @@
-// HTTP objects as values, requests that leave the isolate, and requests and connections that come in.
+// HTTP objects as values, requests that leave the isolate, and requests that come in.
 //
-// Owns: what Headers, Request, Response and Blob are copied by, `fetch` and `connect` of entrypoints and of the outbound,
-// and sockets.
+// Owns: what Headers, Request, Response and Blob are copied by, and `fetch` of entrypoints and of the outbound.
 // Must never: send a request anywhere but to the import that the host keeps for it or to a stub, or use a body twice.
 
 // Classes by the numbers that crates/guest/src/interfaces.rs has for them.
@@ -41,13 +40,15 @@ function requestContent(parts) {
 }
 
 function responseContent(parts) {
-  return {
+  const content = {
     __proto__: null,
     status: parts.status,
     statusText: parts.statusText,
     headers: pairsOf(parts.headers),
     body: bodyContent(parts.body),
   };
+  if (parts.ends !== undefined) content.webSocket = parts.ends;
+  return content;
 }
 
 function blobContent(parts) {
@@ -108,7 +109,11 @@ function responseOfContent(content) {
   const status = ownData(content, "status") ?? 200;
   const statusText = textOf(content, "statusText", "", "Response");
   const body = bodyOf(ownData(content, "body"), "Response");
-  const isStatus = typeof status === "number" && status >= 200 && status <= 599 && MathFloor(status) === status;
+  const ends = webSocketOf(ownData(content, "webSocket"));
+  const isStatus =
+    ends === undefined
+      ? typeof status === "number" && status >= 200 && status <= 599 && MathFloor(status) === status
+      : status === 101;
   if (!isStatus || !isReason(statusText)) throw malformed("Response");
   return newResponseOf({
     __proto__: null,
@@ -116,7 +121,18 @@ function responseOfContent(content) {
     statusText,
     headers: flatOf(ownData(content, "headers"), "Response"),
     body: NULL_BODY_STATUS[status] === true ? undefined : body,
+    ends,
   });
+}
+
+// The two streams of a WebSocket, if there is one.
+function webSocketOf(ends) {
+  if (ends === undefined || ends === null) return undefined;
+  if (!isObject(ends)) throw malformed("Response");
+  const readable = ownData(ends, "readable");
+  const writable = ownData(ends, "writable");
+  if (!isReadableStream(readable) || !isWritableStream(writable)) throw malformed("Response");
+  return { __proto__: null, readable, writable };
 }
 
 function textOf(content, field, absent, what) {
@@ -266,119 +282,4 @@ function handlerOf(receiver, name, isInstance) {
   if (owner === null || owner === WorkerEntrypointPrototype || !ObjectHasOwn(owner, name)) return undefined;
   const handler = receiver[name];
   return typeof handler === "function" ? handler : undefined;
-}
-
-// --- connections ---
-
-// A socket over a stream to read from and one to write to.
-class Socket {
-  #parts;
-
-  constructor(token, parts) {
-    if (token !== INTERNAL) throw illegalConstructor();
-    this.#parts = parts;
-  }
-
-  get readable() {
-    return this.#parts.readable;
-  }
-  get writable() {
-    return this.#parts.writable;
-  }
-  get opened() {
-    return this.#parts.opened;
-  }
-  get closed() {
-    return this.#parts.closed.promise;
-  }
-  get secureTransport() {
-    this.#parts;
-    return "off";
-  }
-
-  close() {
-    const { readable, writable, closed } = this.#parts;
-    const reason = new ErrorConstructor("The socket was closed.");
-    markHandled(readableCancel(readableState(readable), reason));
-    const state = writableState(writable);
-    if (!isCloseQueuedOrInFlight(state)) markHandled(writableClose(state));
-    closed.resolve(undefined);
-    return closed.promise;
-  }
-}
-defineInterface("Socket", Socket, true);
-
-function newSocket(readable, writable, opened) {
-  return new Socket(INTERNAL, { __proto__: null, readable, writable, opened, closed: newDeferred() });
-}
-
-function addressText(address) {
-  if (!isObject(address)) return typeof address === "symbol" ? "" + address : StringConstructor(address);
-  const { hostname, port } = address;
-  return StringConstructor(hostname) + ":" + StringConstructor(port);
-}
-
-// Calls `connect` of what is behind a hook; answers a socket at once.
-function connectTo(hook, address, options) {
-  const path = newList();
-  path[0] = "connect";
-  const args = newList();
-  args[0] = addressText(address);
-  if (options !== undefined) args[1] = options;
-  const colon = StringPrototypeIndexOf(args[0], ":");
-  if (colon < 0 || colon === args[0].length - 1) throw new TypeErrorConstructor("Specified address is missing port.");
-  const ends = newDeferred();
-  react(
-    start(hook, path, false, args, false).promise,
-    (value) => {
-      const readable = isObject(value) ? ownData(value, "readable") : undefined;
-      const writable = isObject(value) ? ownData(value, "writable") : undefined;
-      if (!isReadableStream(readable) || !isWritableStream(writable)) {
-        ends.reject(new TypeErrorConstructor("What the connection was made to did not answer with { readable, writable }."));
-        return;
-      }
-      ends.resolve({ __proto__: null, source: takeByteSource(readable), sink: takeByteSink(writable) });
-    },
-    ends.reject,
-  );
-  const within = (use) => {
-    const deferred = newDeferred();
-    react(ends.promise, (opened) => react(use(opened), deferred.resolve, deferred.reject), deferred.reject);
-    return deferred.promise;
-  };
-  const readable = newByteStream({
-    __proto__: null,
-    pull: (bytesMax) => within(({ source }) => source.pull(bytesMax)),
-    cancel: (reason) => within(({ source }) => source.cancel(reason)),
-  });
-  const writable = newSinkStream({
-    __proto__: null,
-    write: (bytes) => within(({ sink }) => sink.write(bytes)),
-    close: () => within(({ sink }) => sink.close()),
-    abort: (reason) => within(({ sink }) => sink.abort(reason)),
-  });
-  const opened = newDeferred();
-  react(ends.promise, () => opened.resolve({ remoteAddress: args[0], localAddress: undefined }), opened.reject);
-  // Who does not look at it has the error with the streams.
-  markHandled(opened.promise);
-  return newSocket(readable, writable, opened.promise);
-}
-
-// `connect` of the module "cloudflare:sockets".
-function connect(address, options) {
-  refuseInModuleScope();
-  return connectTo(outboundHook, address, options);
-}
-
-// Calls the `connect` handler of an entrypoint with its end of a connection; the caller gets the other one.
-function enterConnect(call, receiver, context) {
-  const handler = handlerOf(receiver, "connect", context === undefined);
-  if (handler === undefined) throw noHandler("connect");
-  const inward = newIdentityState(undefined);
-  const outward = newIdentityState(undefined);
-  const opened = newDeferred();
-  opened.resolve({ remoteAddress: undefined, localAddress: argument(call, 0) });
-  const socket = newSocket(inward.readable.object, outward.writable.object, opened.promise);
-  holdUntil(call.invocation, ReflectApply(handler, receiver, handlerArgs(socket, context)));
-  call.done(call.state, { readable: outward.readable.object, writable: inward.writable.object });
 }

@@ -153,6 +153,7 @@ const TypedArrayPrototypeGetByteOffset = uncurryGetter(TypedArrayPrototype, "byt
 const TypedArrayPrototypeGetLength = uncurryGetter(TypedArrayPrototype, "length");
 const TypedArrayPrototypeGetToStringTag = uncurryGetter(TypedArrayPrototype, SymbolToStringTag);
 const Uint8ArrayConstructor = Uint8Array;
+const Uint32ArrayConstructor = Uint32Array;
 const TypedArrayPrototypeSet = uncurry(TypedArrayPrototype.set);
 const TypedArrayPrototypeSlice = uncurry(Uint8Array.prototype.slice);
 const ArrayBufferConstructor = ArrayBuffer;

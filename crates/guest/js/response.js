@@ -1,8 +1,9 @@
 // Response (Fetch standard, with what Workers add).
 //
 //   isResponse(value)
-//   responseParts(response)   { status, statusText, headers, body, url, redirected }: headers as a flat list, the body
-//                             undefined, { bytes } or { stream, length }. Uses the body up, and throws where it was used.
+//   responseParts(response)   { status, statusText, headers, body, url, redirected, ends }: headers as a flat list, the body
+//                             undefined, { bytes } or { stream, length }, the ends those of its WebSocket or undefined. Uses
+//                             body and socket up, and throws where one was used.
 //   newResponseOf(parts)      the other way round; `isImmutable` is of the headers
 //
 // Owns: a response's parts.
@@ -13,7 +14,8 @@ const REDIRECT_STATUS = { __proto__: null, 301: true, 302: true, 303: true, 307:
 let responseState;
 
 class Response {
-  // { type, url, redirected, status, statusText, headers, headersObject, body }: `headers` is a record.
+  // { type, url, redirected, status, statusText, headers, headersObject, body, webSocket }: `headers` is a
+  // record, `webSocket` an object or null.
   #state;
   static {
     responseState = (value) => (isObject(value) && #state in value ? value.#state : undefined);
@@ -86,8 +88,7 @@ class Response {
     return this.#state.headersObject;
   }
   get webSocket() {
-    this.#state;
-    return null;
+    return this.#state.webSocket;
   }
   get cf() {
     return this.#state.cf;
@@ -95,6 +96,7 @@ class Response {
 
   clone() {
     const state = this.#state;
+    if (state.webSocket !== null) throw new TypeErrorConstructor("Response.clone: a response with a WebSocket can't be cloned.");
     const body = cloneBody(state.body);
     const clone = newResponseState(state.status, state.statusText);
     clone.type = state.type;
@@ -122,6 +124,7 @@ function newResponseState(status, statusText) {
     headers: headersState(headersObject),
     headersObject,
     body: undefined,
+    webSocket: null,
     cf: undefined,
   };
 }
@@ -141,6 +144,12 @@ function toResponseState(init) {
   const reason = statusText === undefined ? "" : toByteString(statusText);
   if (!isReason(reason)) throw new TypeErrorConstructor("Invalid statusText");
   const state = newResponseState(code, reason);
+  const webSocket = members.webSocket ?? null;
+  if (webSocket !== null) {
+    if (webSocketState(webSocket) === undefined) throw new TypeErrorConstructor("Response: webSocket is not a WebSocket.");
+    if (code !== 101) throw new RangeErrorConstructor("Responses with a WebSocket must have status code 101.");
+    state.webSocket = webSocket;
+  }
   state.cf = cf;
   copyHeaders(state.headers, given);
   return state;
@@ -176,9 +185,10 @@ function isResponse(value) {
 
 function responseParts(response) {
   const state = responseState(response);
-  const { status, statusText, url, redirected } = state;
+  const { status, statusText, url, redirected, webSocket } = state;
+  const ends = webSocket === null ? undefined : takeSocketEnds(webSocket);
   const body = bodyParts(state.body);
-  return { __proto__: null, status, statusText, headers: headersFlat(state.headers), body, url, redirected };
+  return { __proto__: null, status, statusText, headers: headersFlat(state.headers), body, url, redirected, ends };
 }
 
 function newResponseOf(parts) {
@@ -188,5 +198,8 @@ function newResponseOf(parts) {
   state.url = parts.url ?? "";
   state.redirected = parts.redirected === true;
   state.body = bodyOfParts(parts.body);
+  if (parts.ends !== undefined) {
+    state.webSocket = newPassedSocket(parts.ends, getHeader(state.headers, "sec-websocket-protocol") ?? "");
+  }
   return new Response(INTERNAL, state);
 }

@@ -9,6 +9,9 @@ export default suite(async () => {
   looksRight("MessageChannel", 0, "port1 port2");
   looksRight("MessagePort", 0, "postMessage start close onmessage");
   looksRight("MessageEvent", 1, "data origin ports");
+  looksRight("CloseEvent", 1, "code reason wasClean");
+  looksRight("ErrorEvent", 1, "message filename lineno colno error");
+  looksRight("WebSocket", 1, "url readyState bufferedAmount protocol extensions binaryType accept send close onopen onmessage onerror onclose");
 
   // Compression. What another implementation has compressed comes back, and so does what was compressed here.
   for (const [format, packed] of [["gzip", "H4sIAAAAAAAAA8tIzcnJV8gAkQBApi0BCwAAAA=="], ["deflate", "eJzLSM3JyVfIAJEAGZEESQ=="], ["deflate-raw", "y0jNyclXyACRAA=="]]) {
@@ -49,5 +52,17 @@ export default suite(async () => {
   port2.postMessage(1);
   await scheduler.wait(2);
   equal(seen.length, 2);
+
+  // A WebSocket, where nothing outside is to be had. (What servers send is tested with the prelude alone.)
+  throws(() => new WebSocket("/x"), "SyntaxError");
+  throws(() => new WebSocket("wss://a.example/", ["a", "a"]), "SyntaxError");
+  const socket = new WebSocket("https://a.example/x");
+  equal([socket.url, socket.readyState, WebSocket.CONNECTING, socket.binaryType, socket.protocol], ["wss://a.example/x", 0, 0, "arraybuffer", ""]);
+  throws(() => socket.send("x"), "InvalidStateError");
+  throws(() => socket.close(1001), "InvalidAccessError");
+  const told = [];
+  socket.addEventListener("error", (event) => told.push([event.type, event.isTrusted, event.message !== ""]));
+  await new Promise((go) => { socket.onclose = (event) => { told.push([event.code, event.wasClean, socket.readyState]); go(); }; });
+  equal(told, [["error", true, true], [1006, false, 3]]);
   equal([new MessageEvent("x", { data: 5, origin: "o" }).data, new MessageEvent("x").data], [5, null]);
 });
