@@ -35,7 +35,7 @@ pub struct Budget {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
     /// There is not enough left.
-    #[error("{}", spent(rule, destination, *limit, *used, *max, *per_seconds, *retry_after))]
+    #[error("{}", spent(rule, destination, limit, *used, *max, *per_seconds, *retry_after))]
     Spent {
         /// The rule that it is of, as people call it.
         rule: String,

@@ -93,7 +93,9 @@ impl HostPattern {
             }
             (Self::LabelsBefore(name), Host::Name(asked)) => before(asked, name).is_some(),
             (Self::Range { network, prefix }, Host::Address(address)) => {
-                is_within(*address, *network, *prefix)
+                let is_within = |address| is_within(address, *network, *prefix);
+                // `[::ffff:10.0.0.1]` is connected to as 10.0.0.1, so that it is another spelling of it.
+                is_within(*address) || is_within(address.to_canonical())
             }
             _ => false,
         }
@@ -300,6 +302,8 @@ mod tests {
         assert!(!matches("10.0.0.0/8", "https://11.0.0.0/"));
         assert!(matches("[fd00::]/8", "https://[fd12::1]/"));
         assert!(matches("0.0.0.0/0", "https://1.1.1.1/"));
+        assert!(matches("10.0.0.0/8", "https://[::ffff:10.0.0.1]/"));
+        assert!(!matches("10.0.0.0/8", "https://[::ffff:11.0.0.1]/"));
         let database: Pattern = "tcp://db.internal:5432".parse().expect("a pattern");
         assert!(
             database.matches(&Destination::of_address("db.internal:5432").expect("an address"))

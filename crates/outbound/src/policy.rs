@@ -23,9 +23,9 @@ use std::{fmt, sync::Arc};
 
 /// The longest text of a policy of an operator's, in bytes.
 pub const POLICY_BYTES_MAX: usize = 1 << 20;
-/// The longest text of a policy of a client's, in bytes: so short that comparing a request with all of it takes no more
-/// than some milliseconds.
-pub const POLICY_CLIENT_BYTES_MAX: usize = 64 << 10;
+/// The longest text of a policy of a client's, in bytes. A client can write one that is as slow as can be, and this long it
+/// takes some milliseconds to compare a request with all of it (300 paths like `/**/a/a/a/b/**`, against 128 segments of `a`).
+pub const POLICY_CLIENT_BYTES_MAX: usize = 16 << 10;
 /// The most rules of a policy.
 pub const RULES_MAX: usize = 1_000;
 /// The most patterns of a rule, and the most paths of one.
@@ -65,7 +65,7 @@ pub const POLICIES_MAX: usize = 16;
 /// - `paths`, patterns of the URL's path: `*` is one segment or a part of one, `**` any number of segments or none, so
 ///   that `/a/**` is `/a` and everything below it. Queries are not compared. Paths are compared decoded. One that servers
 ///   may read in more than one way (with `//`, a backslash, `;`, an encoded `/`, `\`, `.` or control character, anything
-///   encoded twice or badly, or more than 256 segments) is of no rule with `paths` that allows or asks, and of every one
+///   encoded twice or badly, or more than 128 segments) is of no rule with `paths` that allows or asks, and of every one
 ///   that denies. Denials do not tell upper from lower case, in paths or methods, nor slashes at the end; even so, what a
 ///   server makes of a path is not known to the rule, and to allow the right paths is safer than to deny the wrong ones.
 /// - `private`: its hosts may be at loopback, private, shared and link-local addresses. Only operators can say so, and

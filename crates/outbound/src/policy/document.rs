@@ -315,10 +315,8 @@ impl Reader {
                     place,
                     format!("there is no \"{}\": there are {known}", shown(&key)),
                 );
-            } else if members.contains_key(&key) {
+            } else if members.insert(key.clone(), node).is_some() {
                 self.problem(place, format!("\"{key}\" is given twice"));
-            } else {
-                members.insert(key, node);
             }
         }
         Some(members)

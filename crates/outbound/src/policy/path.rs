@@ -9,7 +9,7 @@ use std::{fmt, iter};
 /// The longest pattern of paths, in bytes.
 pub(super) const PATH_PATTERN_BYTES_MAX: usize = 2 << 10;
 /// The most segments of a path that are looked at: comparing takes time, and a path may be 32 KiB of `/a`.
-const SEGMENTS_MAX: usize = 256;
+const SEGMENTS_MAX: usize = 128;
 const UNCLEAR: &str = "it can be read in more than one way, as can every path that it could match";
 
 /// `/segments/of/a/path`, where `*` is a segment, or any part of one, and `**` is any number of segments, or none.
