@@ -43,7 +43,10 @@ mod stubs;
 
 pub use crate::{
     answer::{Answer, LogLevel, LogLine, Outcome, Thrown, Usage, Verdict},
-    code::{EntrypointOptions, GetOptions, Limits, ModuleBody, Narrowed, NarrowedBy, Outbound, WorkerCode},
+    code::{
+        EntrypointOptions, GetOptions, Limits, ModuleBody, Narrowed, NarrowedBy, Outbound,
+        WorkerCode,
+    },
     connection::ConnectOptions,
     error::{Error, LimitUnknown},
     handles::{Coracle, Entrypoint, Worker},

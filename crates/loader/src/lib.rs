@@ -33,8 +33,8 @@ pub mod limits;
 
 pub use crate::code::{
     COMPATIBILITY_DATE_NEWEST, COMPATIBILITY_FLAGS, Encoded, Form, MODULE_NAME_BYTES_MAX,
-    MODULES_MAX, Module, ModuleBody, Outbound, PROBLEMS_MAX, PolicyAsked, Problem, ProblemCode, Problems,
-    WorkerCode, check, resolve_specifier,
+    MODULES_MAX, Module, ModuleBody, Outbound, PROBLEMS_MAX, PolicyAsked, Problem, ProblemCode,
+    Problems, WorkerCode, check, resolve_specifier,
 };
 pub use crate::core::{
     CORE_CONFIG_SPECS, CallId, Core, CoreConfig, CoreConfigSpec, Effect, EndCause, Event, Gauges,

@@ -51,14 +51,18 @@ impl Body {
             limit: "request_bytes_max",
         };
         match self {
-            Self::Empty => Ok(Full::default().map_err(|never| match never {}).boxed_unsync()),
+            Self::Empty => Ok(Full::default()
+                .map_err(|never| match never {})
+                .boxed_unsync()),
             Self::Bytes(bytes) => {
                 if bytes.len() as u64 > bytes_max {
                     return Err(too_large());
                 }
                 meter.take_bytes(bytes.len() as u64, Instant::now())?;
                 sent.store(bytes.len() as u64, Ordering::Relaxed);
-                Ok(Full::new(bytes.clone()).map_err(|never| match never {}).boxed_unsync())
+                Ok(Full::new(bytes.clone())
+                    .map_err(|never| match never {})
+                    .boxed_unsync())
             }
             Self::Stream(stream) => {
                 let (sent, meter) = (Arc::clone(sent), meter.clone());
@@ -113,7 +117,10 @@ impl Trail {
 
 impl Drop for Trail {
     fn drop(&mut self) {
-        let record = self.record.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let record = self
+            .record
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         record.bytes_sent = self.sent.load(Ordering::Relaxed);
         record.bytes_received = *self.received.get_mut();
         record.duration = self.begun.elapsed();
@@ -176,7 +183,9 @@ pub(crate) fn received(
     };
     let taken = unpacked.map(move |piece| {
         let piece = piece?;
-        bounds.meter.take_bytes(piece.len() as u64, Instant::now())?;
+        bounds
+            .meter
+            .take_bytes(piece.len() as u64, Instant::now())?;
         Ok(piece)
     });
     let redacted = match redactor {
@@ -256,7 +265,9 @@ fn unpack(
     let bounds = Arc::clone(bounds);
     let pieces = ReaderStream::with_capacity(unpacked, PIECE_BYTES);
     let pieces = pieces.map_err(move |error| {
-        let ours = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+        let ours = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<Error>());
         ours.cloned().unwrap_or_else(|| Error::Protocol {
             origin: bounds.origin.clone(),
             reason: format!("its body can't be unpacked: {error}"),

@@ -84,7 +84,10 @@ impl Channel {
     ) -> Result<Permit, Error> {
         let method = asked.map(|(method, _)| method.as_str());
         let decision = self.policies.decide(destination, method);
-        let rule = decision.decider().map(ToString::to_string).unwrap_or_default();
+        let rule = decision
+            .decider()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         trail.note(|record| record.rule.clone_from(&rule));
         match decision.effect() {
             Effect::Deny => return Err(Error::Denied(decision.explain())),
@@ -125,17 +128,23 @@ impl Channel {
             return Err(no(": nobody is there to be asked".into()));
         };
         let question = Question {
-            method: asked.map(|(method, _)| method.to_string()).unwrap_or_default(),
+            method: asked
+                .map(|(method, _)| method.to_string())
+                .unwrap_or_default(),
             url: match destination.url() {
                 Some(url) => url.as_str().into(),
                 None => destination.origin(),
             },
-            headers: asked.map(|(_, headers)| crate::headers::of_response(headers)).unwrap_or_default(),
+            headers: asked
+                .map(|(_, headers)| crate::headers::of_response(headers))
+                .unwrap_or_default(),
         };
-        ask.ask(question).await.map_err(|reason| match reason.is_empty() {
-            true => no(reason),
-            false => no(format!(": {reason}")),
-        })
+        ask.ask(question)
+            .await
+            .map_err(|reason| match reason.is_empty() {
+                true => no(reason),
+                false => no(format!(": {reason}")),
+            })
     }
 }
 
@@ -157,13 +166,24 @@ impl Permit {
         self.meter.clone()
     }
 
+    /// What credentials that sign need to know of a body.
+    pub(crate) fn digest(&self, body: &Body) -> BodyDigest {
+        match body {
+            Body::Empty => BodyDigest::Empty,
+            Body::Bytes(bytes) if !self.credentials.is_empty() => {
+                BodyDigest::Sha256(Sha256::digest(bytes).into())
+            }
+            Body::Bytes(_) | Body::Stream(_) => BodyDigest::Unknown,
+        }
+    }
+
     /// Puts the credentials in; answers where the request goes then.
     pub(crate) async fn put_in(
         &mut self,
         method: &Method,
         destination: &Destination,
         headers: &mut HeaderMap,
-        body: &Body,
+        body: BodyDigest,
     ) -> Result<Destination, Error> {
         self.applied.clear();
         let mut destination = destination.clone();
@@ -172,7 +192,7 @@ impl Permit {
                 method,
                 destination: &destination,
                 headers,
-                body: digest(body),
+                body,
             };
             let applied = credential.apply(outgoing, Moment::now()).await;
             let applied = applied.map_err(|error| {
@@ -199,18 +219,12 @@ impl Permit {
 
     /// Finds in a response what was put into the request.
     pub(crate) fn redactor(&self) -> Option<Redactor> {
-        let secrets = self.applied.iter().flat_map(|(_, applied)| &applied.secrets);
+        let secrets = self
+            .applied
+            .iter()
+            .flat_map(|(_, applied)| &applied.secrets);
         let mut secrets = secrets.peekable();
         secrets.peek()?;
         Some(Redactor::new(secrets.map(Secret::bytes)))
-    }
-}
-
-/// What credentials that sign need to know of a body.
-fn digest(body: &Body) -> BodyDigest {
-    match body {
-        Body::Empty => BodyDigest::Empty,
-        Body::Bytes(bytes) => BodyDigest::Sha256(Sha256::digest(bytes).into()),
-        Body::Stream(_) => BodyDigest::Unknown,
     }
 }

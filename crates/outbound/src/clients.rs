@@ -57,7 +57,9 @@ impl Clients {
     pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let client = made.entry((reach, is_web_socket));
-        client.or_insert_with(|| self.make(reach, is_web_socket)).clone()
+        client
+            .or_insert_with(|| self.make(reach, is_web_socket))
+            .clone()
     }
 
     fn make(&self, reach: Reach, is_web_socket: bool) -> HttpClient {

@@ -41,7 +41,10 @@ impl Config {
     /// The name of the policy that sessions of a tenant have.
     #[must_use]
     pub fn policy_of(&self, tenant: &str) -> Option<&str> {
-        let own = self.tenants.get(tenant).and_then(|tenant| tenant.policy.as_ref());
+        let own = self
+            .tenants
+            .get(tenant)
+            .and_then(|tenant| tenant.policy.as_ref());
         own.or(self.default_policy.as_ref()).map(String::as_str)
     }
 }

@@ -13,11 +13,11 @@ mod signer;
 mod token;
 mod value;
 
+pub(crate) use self::value::visible;
 pub use self::{
     config::CredentialConfig,
     error::{CredentialConfigError, CredentialError},
 };
-pub(crate) use self::value::visible;
 
 use self::{config::Form, signer::Signer, token::TokenSource};
 use crate::{Destination, Pattern, Secret, SecretStore, secret::KeptSecret, secret::is_plain};
@@ -47,16 +47,9 @@ pub struct Credential {
 
 /// How the secret is sent, with what else is needed for it.
 enum Way {
-    Header {
-        name: HeaderName,
-        prefix: String,
-    },
-    Query {
-        name: String,
-    },
-    Basic {
-        user: Option<String>,
-    },
+    Header { name: HeaderName, prefix: String },
+    Query { name: String },
+    Basic { user: Option<String> },
     Bearer,
     Signature(Signer),
     Token(TokenSource),
@@ -148,15 +141,25 @@ impl Credential {
         config: CredentialConfig,
         store: &mut SecretStore,
     ) -> Result<Self, CredentialConfigError> {
-        config.check().map_err(|problem| CredentialConfigError::new(name, problem))?;
+        config
+            .check()
+            .map_err(|problem| CredentialConfigError::new(name, problem))?;
         let mut keep = |part: &str, source| {
             let kept = store.keep(&format!("{name}{part}"), source);
             kept.map_err(|error| CredentialConfigError::new(name, error.to_string()))
         };
-        let CredentialConfig { secret, to, form, plain_http } = config;
+        let CredentialConfig {
+            secret,
+            to,
+            form,
+            plain_http,
+        } = config;
         let secret = keep("", secret)?;
         let way = match form {
-            Form::Header { name, prefix } => Way::Header { name: name.0, prefix },
+            Form::Header { name, prefix } => Way::Header {
+                name: name.0,
+                prefix,
+            },
             Form::Query { name } => Way::Query { name },
             Form::Basic { user } => Way::Basic { user },
             Form::Bearer => Way::Bearer,
@@ -165,7 +168,13 @@ impl Credential {
                 Way::Token(TokenSource::new(name, grant, Arc::clone(store.http())))
             }
         };
-        Ok(Self { name: name.into(), to, plain_http, secret, way })
+        Ok(Self {
+            name: name.into(),
+            to,
+            plain_http,
+            secret,
+            way,
+        })
     }
 
     /// What it is called.

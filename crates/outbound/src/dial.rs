@@ -2,11 +2,8 @@
 //! there is no second question whose answer could be another.
 
 use crate::{
-    AddressClass, Destination, Error, Host, classify,
-    config::RequestLimits,
-    credential::visible,
-    resolve::Resolve,
-    secret::KeptSecret,
+    AddressClass, Destination, Error, Host, classify, config::RequestLimits, credential::visible,
+    resolve::Resolve, secret::KeptSecret,
 };
 use futures::future::BoxFuture;
 use http::Uri;
@@ -41,7 +38,10 @@ pub struct OwnAddresses(Arc<RwLock<Vec<SocketAddr>>>);
 impl OwnAddresses {
     /// Adds a listener, which all clones know of then.
     pub fn add(&self, address: SocketAddr) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(address);
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(address);
     }
 
     fn has(&self, asked: SocketAddr) -> bool {
@@ -87,7 +87,12 @@ pub(crate) enum Reach {
 
 impl Dialer {
     /// The addresses of a host that may be reached.
-    async fn addresses(&self, host: &Host, port: u16, reach: Reach) -> Result<Vec<SocketAddr>, Error> {
+    async fn addresses(
+        &self,
+        host: &Host,
+        port: u16,
+        reach: Reach,
+    ) -> Result<Vec<SocketAddr>, Error> {
         let found = match host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
@@ -144,7 +149,12 @@ impl Dialer {
     }
 
     /// A connection to a host.
-    pub(crate) async fn dial(&self, host: &Host, port: u16, reach: Reach) -> Result<TcpStream, Error> {
+    pub(crate) async fn dial(
+        &self,
+        host: &Host,
+        port: u16,
+        reach: Reach,
+    ) -> Result<TcpStream, Error> {
         let origin = format!("{host}:{port}");
         let dial = async {
             let addresses = self.addresses(host, port, reach).await?;
@@ -199,7 +209,9 @@ async fn dial_directly(address: SocketAddr) -> Result<TcpStream, String> {
     let connected = TcpStream::connect(address).await;
     let stream = connected.map_err(|error| error.to_string())?;
     // Small requests are not to wait for each other's acknowledgements.
-    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    stream
+        .set_nodelay(true)
+        .map_err(|error| error.to_string())?;
     Ok(stream)
 }
 

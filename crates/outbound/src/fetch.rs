@@ -197,6 +197,7 @@ impl<'a> Journey<'a> {
         let limits = channel.limits();
         let asked = (&self.method, &self.headers);
         let mut permit = channel.judge(destination, Some(asked), trail).await?;
+        let digest = permit.digest(&self.body);
         let mut is_second_try = false;
         let (mut response, origin, key) = loop {
             let mut headers = self.headers.clone();
@@ -205,7 +206,7 @@ impl<'a> Journey<'a> {
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted));
             let key = self.is_web_socket.then(|| web_socket::ask(&mut headers));
             let destination = permit
-                .put_in(&self.method, destination, &mut headers, &self.body)
+                .put_in(&self.method, destination, &mut headers, digest)
                 .await?;
             let was_stream = self.body.is_stream();
             let body = self
@@ -352,7 +353,10 @@ impl Head {
             headers: pairs,
             body,
             socket,
-            url: destination.url().map(|url| url.as_str().into()).unwrap_or_default(),
+            url: destination
+                .url()
+                .map(|url| url.as_str().into())
+                .unwrap_or_default(),
             redirected,
         })
     }

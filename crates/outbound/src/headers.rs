@@ -56,8 +56,10 @@ pub(crate) fn of_request(pairs: &[(String, String)]) -> Result<(HeaderMap, bool)
         }
         let parsed = HeaderName::from_bytes(name.as_bytes());
         let parsed = parsed.map_err(|_| wrong(name, "its name is no token"))?;
-        let value = value_of(value).ok_or_else(|| wrong(name, "its value has what no value has"))?;
-        is_web_socket |= parsed == header::UPGRADE && value.as_bytes().eq_ignore_ascii_case(b"websocket");
+        let value =
+            value_of(value).ok_or_else(|| wrong(name, "its value has what no value has"))?;
+        is_web_socket |=
+            parsed == header::UPGRADE && value.as_bytes().eq_ignore_ascii_case(b"websocket");
         if !OURS.contains(&parsed) && !OURS_BY_NAME.contains(&parsed.as_str()) {
             headers.append(parsed, value);
         }
@@ -75,13 +77,22 @@ fn wrong(name: &str, problem: &'static str) -> Error {
 
 /// A value is bytes, which in JavaScript are the characters of the same numbers.
 fn value_of(text: &str) -> Option<HeaderValue> {
-    let bytes: Option<Vec<u8>> = text.chars().map(|char| u8::try_from(u32::from(char)).ok()).collect();
+    let bytes: Option<Vec<u8>> = text
+        .chars()
+        .map(|char| u8::try_from(u32::from(char)).ok())
+        .collect();
     HeaderValue::from_bytes(&bytes?).ok()
 }
 
 /// A response's headers for a worker.
 pub(crate) fn of_response(headers: &HeaderMap) -> Vec<(String, String)> {
-    let text = |value: &HeaderValue| value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
+    let text = |value: &HeaderValue| {
+        value
+            .as_bytes()
+            .iter()
+            .map(|byte| char::from(*byte))
+            .collect()
+    };
     headers
         .iter()
         .filter(|(name, _)| !is_of_connection(name))
@@ -120,20 +131,35 @@ mod tests {
     use super::*;
 
     fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
-        list.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+        list.iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect()
     }
 
     /// N12: what could end a header, or begin another message, is not sent at all.
     #[test]
     fn what_would_break_a_message_is_refused() {
         for (name, value) in [
-            ("x", "a\r\nY: y"), ("x", "a\nb"), ("x", "a\0b"), ("x y", "a"), ("x:", "a"), ("", "a"), ("x\r\n", "a"), ("x", "ā"),
-            ("Host", "a\r\nb"), ("é", "a"),
+            ("x", "a\r\nY: y"),
+            ("x", "a\nb"),
+            ("x", "a\0b"),
+            ("x y", "a"),
+            ("x:", "a"),
+            ("", "a"),
+            ("x\r\n", "a"),
+            ("x", "ā"),
+            ("Host", "a\r\nb"),
+            ("é", "a"),
         ] {
             let refused = of_request(&pairs(&[(name, value)]));
-            assert!(matches!(refused, Err(Error::Header { .. })), "{name:?} {value:?}");
+            assert!(
+                matches!(refused, Err(Error::Header { .. })),
+                "{name:?} {value:?}"
+            );
         }
-        let many: Vec<_> = (0..257).map(|index| (format!("x{index}"), String::new())).collect();
+        let many: Vec<_> = (0..257)
+            .map(|index| (format!("x{index}"), String::new()))
+            .collect();
         assert!(of_request(&many).is_err());
         assert!(of_request(&[("x".into(), "a".repeat(HEADER_BYTES_MAX))]).is_err());
     }
@@ -141,14 +167,29 @@ mod tests {
     #[test]
     fn how_a_message_is_framed_is_not_the_workers_to_say() {
         let given = pairs(&[
-            ("Host", "other.example"), ("Content-Length", "7"), ("Transfer-Encoding", "chunked"), ("Connection", "x"),
-            ("Keep-Alive", "1"), ("Proxy-Authorization", "x"), ("Upgrade", "WebSocket"), ("TE", "trailers"), ("Expect", "100-continue"),
-            ("Accept-Encoding", "br"), ("X-Own", "caf\u{e9}"), ("x-own", "two"),
+            ("Host", "other.example"),
+            ("Content-Length", "7"),
+            ("Transfer-Encoding", "chunked"),
+            ("Connection", "x"),
+            ("Keep-Alive", "1"),
+            ("Proxy-Authorization", "x"),
+            ("Upgrade", "WebSocket"),
+            ("TE", "trailers"),
+            ("Expect", "100-continue"),
+            ("Accept-Encoding", "br"),
+            ("X-Own", "caf\u{e9}"),
+            ("x-own", "two"),
         ]);
         let (headers, is_web_socket) = of_request(&given).expect("they are left out");
-        let sent: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        let sent: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes()))
+            .collect();
         assert_eq!(sent, [("x-own", &b"caf\xe9"[..]), ("x-own", b"two")]);
         assert!(is_web_socket);
-        assert_eq!(of_response(&headers), pairs(&[("x-own", "caf\u{e9}"), ("x-own", "two")]));
+        assert_eq!(
+            of_response(&headers),
+            pairs(&[("x-own", "caf\u{e9}"), ("x-own", "two")])
+        );
     }
 }

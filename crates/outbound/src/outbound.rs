@@ -10,7 +10,11 @@ use crate::{
     operator::OperatorHttp,
     resolve::Dns,
 };
-use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::{CertificateDer, pem::PemObject}};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject},
+};
 use std::{
     collections::{BTreeMap, HashMap},
     path::Path,
@@ -38,7 +42,9 @@ pub enum Asked<'a> {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AskedError {
     /// It is not one that the tenant may name.
-    #[error("the policy \"{name}\" is not one that the tenant \"{tenant}\" may name (tenants.{tenant}.may_name)")]
+    #[error(
+        "the policy \"{name}\" is not one that the tenant \"{tenant}\" may name (tenants.{tenant}.may_name)"
+    )]
     Named {
         /// The policy.
         name: String,
@@ -98,11 +104,15 @@ impl Outbound {
             credentials.map(move |credential| (policy.name(), credential))
         }) {
             if !config.credentials.contains_key(credential) {
-                problems.push(format!("policies.{policy}: there is no credential \"{credential}\""));
+                problems.push(format!(
+                    "policies.{policy}: there is no credential \"{credential}\""
+                ));
             }
         }
-        let dns = Dns::new(&config.dns).map_err(|problem| ConfigError(vec![format!("dns: {problem}")]))?;
-        let tls = Arc::new(tls(config.ca_file.as_deref()).map_err(|problem| ConfigError(vec![problem]))?);
+        let dns = Dns::new(&config.dns)
+            .map_err(|problem| ConfigError(vec![format!("dns: {problem}")]))?;
+        let tls =
+            Arc::new(tls(config.ca_file.as_deref()).map_err(|problem| ConfigError(vec![problem]))?);
         let dialer = |proxy: Option<Proxy>| {
             Arc::new(Dialer {
                 resolver: Arc::clone(&dns) as Arc<dyn Resolve>,
@@ -113,8 +123,13 @@ impl Outbound {
         };
         let http = Arc::new(OperatorHttp(Clients::new(&dialer(None), &tls)));
         let mut store = SecretStore::new(http);
-        let proxy = config.proxy.as_ref().map(|proxy| proxy_of(proxy, &mut store));
-        let proxy = proxy.transpose().map_err(|problem| ConfigError(vec![format!("proxy: {problem}")]))?;
+        let proxy = config
+            .proxy
+            .as_ref()
+            .map(|proxy| proxy_of(proxy, &mut store));
+        let proxy = proxy
+            .transpose()
+            .map_err(|problem| ConfigError(vec![format!("proxy: {problem}")]))?;
         let mut credentials = BTreeMap::new();
         for (name, credential) in config.credentials {
             match Credential::new(&name, credential, &mut store) {
@@ -165,7 +180,8 @@ impl Outbound {
         let besides = match asked {
             Asked::Session => None,
             Asked::Named(name) => {
-                let may_name = known.is_some_and(|tenant| tenant.may_name.iter().any(|may| may == name));
+                let may_name =
+                    known.is_some_and(|tenant| tenant.may_name.iter().any(|may| may == name));
                 let policy = self.policies.get(name).filter(|_| may_name);
                 Some(policy.cloned().ok_or_else(|| AskedError::Named {
                     name: name.into(),
@@ -174,12 +190,16 @@ impl Outbound {
             }
             Asked::Given(rules) => {
                 let policy = Policy::of_json("given", PolicyOrigin::Client, rules);
-                Some(Arc::new(policy.map_err(|error| AskedError::Given(error.to_string()))?))
+                Some(Arc::new(
+                    policy.map_err(|error| AskedError::Given(error.to_string()))?,
+                ))
             }
         };
         let policies = match besides {
             None => policies,
-            Some(policy) => policies.and(policy).map_err(|error| AskedError::Given(error.to_string()))?,
+            Some(policy) => policies
+                .and(policy)
+                .map_err(|error| AskedError::Given(error.to_string()))?,
         };
         Ok(Channel {
             shared: Arc::clone(&self.shared),
@@ -202,7 +222,9 @@ impl Outbound {
         } = &*self.shared;
         let tenant = Arc::new(Tenant {
             clients: Clients::new(dialer, tls),
-            sockets: Arc::new(Semaphore::new(limits.sockets_max.min(Semaphore::MAX_PERMITS))),
+            sockets: Arc::new(Semaphore::new(
+                limits.sockets_max.min(Semaphore::MAX_PERMITS),
+            )),
             budgets: Arc::default(),
         });
         active.insert(name.into(), Arc::clone(&tenant));
@@ -227,8 +249,14 @@ fn names_of_policies(config: &Config) -> impl Iterator<Item = (String, &str)> {
     let default = config.default_policy.iter();
     let default = default.map(|name| ("default_policy".to_owned(), name.as_str()));
     let tenants = config.tenants.iter().flat_map(|(tenant, config)| {
-        let own = config.policy.iter().map(move |name| (format!("tenants.{tenant}.policy"), name));
-        let may = config.may_name.iter().map(move |name| (format!("tenants.{tenant}.may_name"), name));
+        let own = config
+            .policy
+            .iter()
+            .map(move |name| (format!("tenants.{tenant}.policy"), name));
+        let may = config
+            .may_name
+            .iter()
+            .map(move |name| (format!("tenants.{tenant}.may_name"), name));
         own.chain(may).map(|(place, name)| (place, name.as_str()))
     });
     default.chain(tenants)
@@ -237,14 +265,19 @@ fn names_of_policies(config: &Config) -> impl Iterator<Item = (String, &str)> {
 fn proxy_of(config: &ProxyConfig, store: &mut SecretStore) -> Result<Proxy, String> {
     let destination = Destination::of_url(&config.url).map_err(|error| error.to_string())?;
     if destination.scheme() != Scheme::Http {
-        return Err(format!("\"{}\" is not http://host:port", destination.origin()));
+        return Err(format!(
+            "\"{}\" is not http://host:port",
+            destination.origin()
+        ));
     }
     let uri = destination.origin().parse();
     let authorization = config.authorization.clone();
     let authorization = authorization.map(|source| store.keep("proxy.authorization", source));
     Ok(Proxy {
         uri: uri.map_err(|_| "its address can't be used".to_owned())?,
-        authorization: authorization.transpose().map_err(|error| error.to_string())?,
+        authorization: authorization
+            .transpose()
+            .map_err(|error| error.to_string())?,
     })
 }
 

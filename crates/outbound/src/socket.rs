@@ -59,7 +59,9 @@ impl Channel {
         let place = self.take_socket()?;
         trail.note(|record| record.decision = Decision::Allowed);
         let host = destination.host().clone();
-        let stream = self.dialer().dial(&host, destination.port(), permit.reach());
+        let stream = self
+            .dialer()
+            .dial(&host, destination.port(), permit.reach());
         let mut counted = Counted::new(stream.await?, trail);
         counted.place = Some(place);
         Ok(Connection {
@@ -80,7 +82,9 @@ impl Channel {
         let Connection { socket, host } = connection;
         let host = match expected_name {
             None => host,
-            Some(name) => Destination::of_address(&format!("{name}:1"))?.host().clone(),
+            Some(name) => Destination::of_address(&format!("{name}:1"))?
+                .host()
+                .clone(),
         };
         let secured = dial::secure(&self.tls().bare, &host, socket);
         match timeout(self.limits().connect(), secured).await {

@@ -1,11 +1,6 @@
 //! The handshake of WebSockets (RFC 6455, section 4). What is said on the connection afterwards is the worker's.
 
-use crate::{
-    Error,
-    body::Trail,
-    fetch::Socket,
-    socket::Counted,
-};
+use crate::{Error, body::Trail, fetch::Socket, socket::Counted};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, header};
 use hyper::body::Incoming;
@@ -25,7 +20,10 @@ pub(crate) fn ask(headers: &mut HeaderMap) -> String {
     let key = STANDARD.encode(nonce);
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    headers.insert(
+        header::SEC_WEBSOCKET_VERSION,
+        HeaderValue::from_static("13"),
+    );
     if let Ok(value) = HeaderValue::from_str(&key) {
         headers.insert(header::SEC_WEBSOCKET_KEY, value);
     }
@@ -47,7 +45,10 @@ pub(crate) async fn take(
     if accept.map(HeaderValue::as_bytes) != Some(accept_of(key).as_bytes()) {
         return Err(wrong("it did not accept the WebSocket".into()));
     }
-    if response.headers().contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
+    if response
+        .headers()
+        .contains_key(header::SEC_WEBSOCKET_EXTENSIONS)
+    {
         return Err(wrong("it uses an extension that was not asked for".into()));
     }
     let upgraded = hyper::upgrade::on(response).await;

@@ -91,18 +91,23 @@ impl HostCall {
             Form::Undefined => Value::Array(Vec::new()),
             Form::Cbor => {
                 let bounds = Bounds {
-                    externals: self.args.externals.len(),
+                    externals: self.args.externals.len() as u32,
                     ..Bounds::default()
                 };
                 let decoded = coracle_value::decode(&self.args.bytes, &bounds);
                 decoded.map_err(|error| Failure::type_error(error.to_string()))?
             }
-            Form::Json => coracle_value::from_json(&self.args.bytes)
-                .map_err(|error| Failure::type_error(error.to_string()))?,
+            Form::Json => {
+                let text = String::from_utf8_lossy(&self.args.bytes);
+                coracle_value::from_json(&text, &Bounds::default())
+                    .map_err(|error| Failure::type_error(error.to_string()))?
+            }
         };
         match value {
             Value::Array(args) => Ok((name, args)),
-            _ => Err(Failure::type_error("the arguments of a call must be an array")),
+            _ => Err(Failure::type_error(
+                "the arguments of a call must be an array",
+            )),
         }
     }
 

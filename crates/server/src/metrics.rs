@@ -17,7 +17,8 @@ pub use self::inventory::{LabelInfo, MetricInfo};
 use self::{
     labels::{
         CONNECTION_REFUSALS, DIRECTIONS, END_CAUSE_COUNT, LINGERED, OUTBOUND_RESULTS,
-        OUTCOME_COUNT, OUTCOME_REFUSED, PHASES, REFUSALS, RESULTS, end_causes, outcome_index, outcomes,
+        OUTCOME_COUNT, OUTCOME_REFUSED, PHASES, REFUSALS, RESULTS, end_causes, outcome_index,
+        outcomes,
     },
     register::{Labelled, Register},
 };
@@ -293,7 +294,8 @@ impl Metrics {
         };
         self.outbound_requests.named(result).inc();
         if record.decision == RequestDecision::Allowed {
-            self.outbound_duration.observe(record.duration.as_secs_f64());
+            self.outbound_duration
+                .observe(record.duration.as_secs_f64());
         }
         let [bytes_in, bytes_out] = self.outbound_bytes.all();
         add(bytes_in, record.bytes_received);

@@ -12,8 +12,8 @@ use crate::{
 };
 use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec, load_message};
 use coracle_loader::{
-    Limits, LimitsRequest, Outbound, PolicyAsked, Problems, Refusal, SessionId, TenantId, WorkerCode, WorkerId,
-    check,
+    Limits, LimitsRequest, Outbound, PolicyAsked, Problems, Refusal, SessionId, TenantId,
+    WorkerCode, WorkerId, check,
 };
 use std::{
     collections::HashSet,

@@ -16,8 +16,8 @@ use crate::{
     worker::{Worker, WorkerArgs},
 };
 use clap::Args;
-use std::path::PathBuf;
 use coracle_client::{Answer, Coracle, EntrypointOptions, Outcome, Value, WorkerCode};
+use std::path::PathBuf;
 
 /// Call a worker once, in a sandbox inside this command or on a server.
 ///
@@ -159,7 +159,10 @@ impl RunArgs {
     }
 
     fn outbound(&self) -> Result<Option<coracle_outbound::Config>, Failure> {
-        self.outbound_file.as_deref().map(outbound::read).transpose()
+        self.outbound_file
+            .as_deref()
+            .map(outbound::read)
+            .transpose()
     }
 
     /// A sandbox with these limits. A server is asked for them by the worker's code.

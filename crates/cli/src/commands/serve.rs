@@ -270,7 +270,11 @@ impl ServeArgs {
             admin_hosts: self.admin_host.clone(),
             tokens,
             limits,
-            outbound: self.outbound_file.as_deref().map(outbound::read).transpose()?,
+            outbound: self
+                .outbound_file
+                .as_deref()
+                .map(outbound::read)
+                .transpose()?,
             cache: self.guest.cache(),
             guest: self.guest.guest()?,
             ..config

@@ -129,10 +129,22 @@ impl Keys<'_> {
     }
 
     fn authorization(&self, canonical: &Canonical<'_>) -> String {
-        let Self { id, region, service, .. } = self;
+        let Self {
+            id,
+            region,
+            service,
+            ..
+        } = self;
         let names: Vec<&str> = canonical.headers.keys().copied().collect();
         let names = names.join(";");
-        let Canonical { method, path, query, payload, stamp, .. } = canonical;
+        let Canonical {
+            method,
+            path,
+            query,
+            payload,
+            stamp,
+            ..
+        } = canonical;
         let mut request = format!("{method}\n{path}\n{query}\n").into_bytes();
         for (name, value) in &canonical.headers {
             request.extend([name.as_bytes(), b":", value, b"\n"].concat());
@@ -210,7 +222,10 @@ fn sorted(query: &str) -> String {
         .map(|part| part.split_once('=').unwrap_or((part, "")))
         .collect();
     pairs.sort_unstable();
-    let texts: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let texts: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     texts.join("&")
 }
 

@@ -164,7 +164,11 @@ impl HostObject for Door {
 /// As workers see it: what the network did is a `TypeError`, as in the Fetch standard, and a rule's no is an `Error`.
 pub(super) fn failure(error: Error) -> Failure {
     Failure {
-        name: if error.is_denial() { "Error" } else { "TypeError" },
+        name: if error.is_denial() {
+            "Error"
+        } else {
+            "TypeError"
+        },
         message: error.to_string(),
         code: Some(error.code()),
     }

@@ -288,7 +288,11 @@ impl HostObject for StartTls {
     fn call(self: Arc<Self>, call: HostCall) -> BoxFuture<'static, Result<Reply, Failure>> {
         Box::pin(async move {
             let name = values::expected_name(&call)?;
-            let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let taken = self
+                .taken
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
             let over = || Failure::type_error("This connection can't start TLS any more.");
             let (parts, host) = taken.ok_or_else(over)?;
             let socket = parts.take().await.ok_or_else(over)?;

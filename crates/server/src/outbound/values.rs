@@ -122,7 +122,9 @@ pub(super) struct ConnectOptions {
 pub(super) fn connect_options(args: &[Value]) -> Result<ConnectOptions, Failure> {
     let address = args.first().and_then(text);
     let address = address.ok_or_else(|| Failure::type_error("connect takes an address."))?;
-    let transport = args.get(1).and_then(|options| options.get("secureTransport"));
+    let transport = args
+        .get(1)
+        .and_then(|options| options.get("secureTransport"));
     let (with_tls, may_start_tls) = match transport.map(Value::as_str) {
         None | Some(Some("off")) => (false, false),
         Some(Some("on")) => (true, false),
@@ -144,6 +146,8 @@ pub(super) fn expected_name(call: &HostCall) -> Result<Option<String>, Failure> 
     let bounds = coracle_value::Bounds::default();
     let read = coracle_value::decode(&call.args.bytes, &bounds);
     let args = read.map_err(|error| Failure::type_error(error.to_string()))?;
-    let name = args.index(0).and_then(|options| options.get("expectedServerHostname"));
+    let name = args
+        .index(0)
+        .and_then(|options| options.get("expectedServerHostname"));
     Ok(name.and_then(text))
 }

@@ -420,7 +420,7 @@ pub(super) fn is_of_use(state: &State, worker: &Worker) -> bool {
         Address::Entrypoint(entrypoint) => state.workers.contains_key(&entrypoint.worker.id()),
         Address::Remote(remote) => !remote.is_gone(),
         Address::Failed(_) | Address::Broken => false,
-        Address::Loader(_) | Address::Worker(_) => true,
+        Address::Host(_) | Address::Loader(_) | Address::Worker(_) => true,
     };
     !loaded.released
         && loaded

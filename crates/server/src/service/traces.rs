@@ -3,7 +3,9 @@
 use super::{Pending, Service, State, Waiting};
 use crate::{
     session::OutCall,
-    tails::{DEPTH_MAX, Ending, Kept, TailCall, Telling, Tellings, Trace, logs_bytes, record_bytes},
+    tails::{
+        DEPTH_MAX, Ending, Kept, TailCall, Telling, Tellings, Trace, logs_bytes, record_bytes,
+    },
 };
 use coracle_isolate::{Aftermath, Call, Log, Outcome, Report};
 use coracle_loader::{CallId, WorkerId};
@@ -108,7 +110,9 @@ impl Service {
         let bytes = record_bytes(&record);
         if trace.is_streamed() {
             let record = record.clone();
-            self.note(trace, bytes, (1, 0), |trace| Telling::Outbound(trace, record));
+            self.note(trace, bytes, (1, 0), |trace| {
+                Telling::Outbound(trace, record)
+            });
         }
         trace.keep_outbound(record, bytes);
     }

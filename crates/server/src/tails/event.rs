@@ -41,7 +41,10 @@ pub(super) fn finished(trace: &Trace, ending: &Ending) -> Event {
         ("event", what(trace, Some(&report.outcome))),
         ("verdict", verdict_value(ending.verdict())),
         ("usage", usage_value(&usage)),
-        ("outbound", Value::Array(records.iter().map(record_value).collect())),
+        (
+            "outbound",
+            Value::Array(records.iter().map(record_value).collect()),
+        ),
     ]);
     event.property("logs");
     event.array(logs.len());

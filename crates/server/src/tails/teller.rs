@@ -285,9 +285,11 @@ impl Teller {
                 self.under_way.insert(number, (until, Arc::clone(tail)));
                 return;
             }
-            Address::Failed(_) | Address::Loader(_) | Address::Worker(_) | Address::Broken => {
-                return;
-            }
+            Address::Host(_)
+            | Address::Failed(_)
+            | Address::Loader(_)
+            | Address::Worker(_)
+            | Address::Broken => return,
         };
         if !call.worker.is_revoked() {
             service.place_for_tail(call, answer_to, depth);

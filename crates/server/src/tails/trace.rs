@@ -211,7 +211,13 @@ fn told_of_thrown(thrown: &Thrown) -> Thrown {
 
 /// What a record takes in memory.
 pub(crate) fn record_bytes(record: &Record) -> usize {
-    let texts = [&record.sender.tenant, &record.method, &record.destination, &record.rule, &record.credential];
+    let texts = [
+        &record.sender.tenant,
+        &record.method,
+        &record.destination,
+        &record.rule,
+        &record.credential,
+    ];
     texts.iter().map(|text| text.len()).sum::<usize>() + RECORD_BYTES
 }
 
