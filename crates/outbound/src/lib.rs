@@ -4,8 +4,14 @@
 //! says which destinations are meant; policies are made of patterns, and so are the bindings of credentials. Nothing in
 //! here knows of JavaScript, isolates or RPC: the server calls it with requests and passes the answers on.
 
+mod credential;
 mod destination;
 mod pattern;
+mod secret;
 
 pub use destination::{Destination, Host, Refused, Scheme, URL_BYTES_MAX};
 pub use pattern::{Pattern, PatternError};
+pub use secret::{
+    ANSWER_BYTES_MAX, Http, HttpError, SECRET_BYTES_MAX, STALE_SECONDS_MAX, Secret, SecretError,
+    SecretSource, SecretStore,
+};
