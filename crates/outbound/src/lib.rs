@@ -9,6 +9,10 @@ mod destination;
 mod pattern;
 mod secret;
 
+pub use credential::{
+    Applied, BodyDigest, Credential, CredentialConfig, CredentialConfigError, CredentialError,
+    Moment, Outgoing, SENT_BYTES_MAX,
+};
 pub use destination::{Destination, Host, Refused, Scheme, URL_BYTES_MAX};
 pub use pattern::{Pattern, PatternError};
 pub use secret::{

@@ -19,6 +19,8 @@ pub use self::{
     source::SecretSource,
     store::{STALE_SECONDS_MAX, SecretStore},
 };
+#[cfg(test)]
+pub(crate) use self::http::script;
 pub(crate) use self::{
     http::{exchange, is_plain},
     kept::{Kept, Renewed},
