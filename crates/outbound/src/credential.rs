@@ -13,14 +13,17 @@ mod signer;
 mod token;
 mod value;
 
+pub(crate) use self::value::visible;
 pub use self::{
     config::CredentialConfig,
     error::{CredentialConfigError, CredentialError},
 };
-pub(crate) use self::value::visible;
 
 use self::{config::Form, signer::Signer, token::TokenSource};
-use crate::{Destination, Pattern, Secret, SecretStore, secret::KeptSecret, secret::is_plain};
+use crate::{
+    Destination, Pattern, Redactor, RedactorError, Secret, SecretStore, secret::KeptSecret,
+    secret::is_plain,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use error::Problem;
 use http::{
@@ -29,7 +32,7 @@ use http::{
 };
 use std::{
     fmt,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime},
 };
 
@@ -43,20 +46,15 @@ pub struct Credential {
     plain_http: bool,
     secret: KeptSecret,
     way: Way,
+    /// The last one, with what it looks for: making one takes long, and there is seldom another secret.
+    redactor: Mutex<Option<(Vec<Secret>, Redactor)>>,
 }
 
 /// How the secret is sent, with what else is needed for it.
 enum Way {
-    Header {
-        name: HeaderName,
-        prefix: String,
-    },
-    Query {
-        name: String,
-    },
-    Basic {
-        user: Option<String>,
-    },
+    Header { name: HeaderName, prefix: String },
+    Query { name: String },
+    Basic { user: Option<String> },
     Bearer,
     Signature(Signer),
     Token(TokenSource),
@@ -85,7 +83,6 @@ impl Put {
 }
 
 /// A request that is about to leave. Only its headers are changed, and only where a credential was applied.
-#[derive(Debug)]
 pub struct Outgoing<'a> {
     /// Its method.
     pub method: &'a Method,
@@ -148,24 +145,41 @@ impl Credential {
         config: CredentialConfig,
         store: &mut SecretStore,
     ) -> Result<Self, CredentialConfigError> {
-        config.check().map_err(|problem| CredentialConfigError::new(name, problem))?;
+        config
+            .check()
+            .map_err(|problem| CredentialConfigError::new(name, problem))?;
         let mut keep = |part: &str, source| {
             let kept = store.keep(&format!("{name}{part}"), source);
             kept.map_err(|error| CredentialConfigError::new(name, error.to_string()))
         };
-        let CredentialConfig { secret, to, form, plain_http } = config;
+        let CredentialConfig {
+            secret,
+            to,
+            form,
+            plain_http,
+        } = config;
         let secret = keep("", secret)?;
         let way = match form {
-            Form::Header { name, prefix } => Way::Header { name: name.0, prefix },
+            Form::Header { name, prefix } => Way::Header {
+                name: name.0,
+                prefix,
+            },
             Form::Query { name } => Way::Query { name },
             Form::Basic { user } => Way::Basic { user },
             Form::Bearer => Way::Bearer,
-            Form::AwsSigv4(aws) => Way::Signature(Signer::new(aws, &mut keep)?),
+            Form::AwsSigv4(aws) => Way::Signature(Signer::new(*aws, &mut keep)?),
             Form::Oauth2ClientCredentials(grant) => {
                 Way::Token(TokenSource::new(name, grant, Arc::clone(store.http())))
             }
         };
-        Ok(Self { name: name.into(), to, plain_http, secret, way })
+        Ok(Self {
+            name: name.into(),
+            to,
+            plain_http,
+            secret,
+            way,
+            redactor: Mutex::default(),
+        })
     }
 
     /// What it is called.
@@ -259,9 +273,29 @@ impl Credential {
         }
     }
 
-    /// Takes note that a server answered 401 (or AWS 403) to what was applied, and says whether it is worth trying once more: the
-    /// token, or the secret, is then read anew by the next [`Credential::apply`]. What is younger than ten seconds is
-    /// not, so that a guest can't have it read as often as it makes a server refuse.
+    /// A redactor of what was put into a request, for its answer.
+    ///
+    /// # Errors
+    /// [`RedactorError`].
+    pub fn redactor(&self, applied: &Applied) -> Result<Redactor, RedactorError> {
+        let mut last = self.redactor.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((secrets, redactor)) = &*last
+            && secrets
+                .iter()
+                .map(Secret::bytes)
+                .eq(applied.secrets.iter().map(Secret::bytes))
+        {
+            return Ok(redactor.another());
+        }
+        let redactor = Redactor::new(&applied.secrets)?;
+        let another = redactor.another();
+        *last = Some((applied.secrets.clone(), redactor));
+        Ok(another)
+    }
+
+    /// Takes note that a server answered 401 (or AWS 403) to what was applied, and says whether it is worth trying once
+    /// more: the token, or the secret, is then read anew by the next [`Credential::apply`]. What is younger than ten
+    /// seconds is not, so that a guest can't have it read as often as it makes a server refuse.
     pub fn invalidate(&self, applied: &Applied, now: Instant) -> bool {
         match &self.way {
             Way::Token(source) => source.refused(now, &applied.used),

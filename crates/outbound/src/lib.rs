@@ -7,6 +7,7 @@
 mod credential;
 mod destination;
 mod pattern;
+mod redact;
 mod secret;
 
 pub use credential::{
@@ -15,6 +16,7 @@ pub use credential::{
 };
 pub use destination::{Destination, Host, Refused, Scheme, URL_BYTES_MAX};
 pub use pattern::{Pattern, PatternError};
+pub use redact::{REDACTED_BYTES_MIN, Redactor, RedactorError};
 pub use secret::{
     ANSWER_BYTES_MAX, Http, HttpError, SECRET_BYTES_MAX, STALE_SECONDS_MAX, Secret, SecretError,
     SecretSource, SecretStore,

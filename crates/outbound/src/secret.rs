@@ -13,14 +13,14 @@ mod source;
 mod store;
 mod vault;
 
+#[cfg(test)]
+pub(crate) use self::http::script;
 pub use self::{
     error::SecretError,
     http::{ANSWER_BYTES_MAX, Http, HttpError},
     source::SecretSource,
     store::{STALE_SECONDS_MAX, SecretStore},
 };
-#[cfg(test)]
-pub(crate) use self::http::script;
 pub(crate) use self::{
     http::{exchange, is_plain},
     kept::{Kept, Renewed},

@@ -67,7 +67,7 @@ pub(super) enum Form {
         user: Option<String>,
     },
     Bearer,
-    AwsSigv4(Aws),
+    AwsSigv4(Box<Aws>),
     Oauth2ClientCredentials(Grant),
 }
 
@@ -115,9 +115,16 @@ impl TryFrom<String> for Name {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Url(pub(super) Destination);
+
+/// Without the query, which may hold what is not to be shown.
+impl fmt::Debug for Url {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.to_string())
+    }
+}
 
 impl TryFrom<String> for Url {
     type Error = &'static str;
@@ -163,7 +170,9 @@ impl CredentialConfig {
     /// Finds what could never apply.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.to.is_empty() {
-            return Err("\"to\" is empty: a credential is bound to one destination at least".into());
+            return Err(
+                "\"to\" is empty: a credential is bound to one destination at least".into(),
+            );
         }
         for pattern in &self.to {
             match pattern.scheme() {
@@ -195,7 +204,8 @@ impl Form {
             }
             Self::Query { name } if name.is_empty() => Err("the \"name\" is empty"),
             Self::Basic { user: Some(user) } => {
-                match user.contains(':') || user.contains(|letter: char| letter.is_ascii_control()) {
+                match user.contains(':') || user.contains(|letter: char| letter.is_ascii_control())
+                {
                     true => Err("the \"user\" has a colon or a character that is not visible"),
                     false => Ok(()),
                 }
@@ -233,7 +243,9 @@ pub(super) fn is_key_id(text: &[u8]) -> bool {
 impl Grant {
     fn check(&self) -> Result<(), &'static str> {
         if is_plain(&self.token_url.0) && !self.plain_http {
-            return Err("the \"token_url\" is plain http: say \"plain_http\": true where that is meant");
+            return Err(
+                "the \"token_url\" is plain http: say \"plain_http\": true where that is meant",
+            );
         }
         match self.client_id.is_empty() {
             true => Err("the \"client_id\" is empty"),

@@ -14,7 +14,10 @@ pub struct CredentialError {
 
 impl fmt::Display for CredentialError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { credential, problem } = self;
+        let Self {
+            credential,
+            problem,
+        } = self;
         write!(formatter, "the credential \"{credential}\" {problem}")
     }
 }

@@ -30,7 +30,10 @@ pub(super) fn replaced(
 fn without(query: &str, name: &str) -> String {
     let kept = query.split('&').filter_map(|part| {
         // Some servers end a parameter at a semicolon, too.
-        let kept: Vec<&str> = part.split(';').filter(|part| !is_named(part, name)).collect();
+        let kept: Vec<&str> = part
+            .split(';')
+            .filter(|part| !is_named(part, name))
+            .collect();
         (!kept.is_empty()).then(|| kept.join(";"))
     });
     kept.collect::<Vec<String>>().join("&")
@@ -75,9 +78,15 @@ mod tests {
         let secret = "key=s3cr%26t%20%3D";
         assert_eq!(query("https://a.com/"), secret);
         assert_eq!(query("https://a.com/?"), secret);
-        assert_eq!(query("https://a.com/?a=%20+b&c"), format!("a=%20+b&c&{secret}"));
+        assert_eq!(
+            query("https://a.com/?a=%20+b&c"),
+            format!("a=%20+b&c&{secret}")
+        );
         assert_eq!(query("https://a.com/?a=1;b=2"), format!("a=1;b=2&{secret}"));
-        assert_eq!(query("https://a.com/?keys=1&a=key"), format!("keys=1&a=key&{secret}"));
+        assert_eq!(
+            query("https://a.com/?keys=1&a=key"),
+            format!("keys=1&a=key&{secret}")
+        );
     }
 
     /// The guest's own parameter is gone in each spelling, so that there is none to be read in place of ours.

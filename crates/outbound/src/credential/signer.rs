@@ -1,7 +1,9 @@
 //! Requests to AWS: what is gathered before one is signed.
 
 use super::{
-    Moment, Outgoing, Put, config::{Aws, TextOrSecret, is_key_id}, error::{CredentialConfigError, Problem},
+    Moment, Outgoing, Put,
+    config::{Aws, TextOrSecret, is_key_id},
+    error::{CredentialConfigError, Problem},
     signature::{self, Keys},
 };
 use crate::{Secret, SecretSource, secret::KeptSecret};
@@ -73,7 +75,10 @@ impl Signer {
             region: &self.region,
             service: &self.service,
         };
-        let set = put.headers.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let set = put
+            .headers
+            .iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?)));
         let unsigned = signature::Unsigned {
             method: request.method,
             destination: &put.destination,
@@ -82,7 +87,8 @@ impl Signer {
             set: set.collect(),
         };
         let signed = keys.sign(&unsigned, now.system)?;
-        put.headers.extend(signed.into_iter().map(|(name, value)| (name, Some(value))));
+        put.headers
+            .extend(signed.into_iter().map(|(name, value)| (name, Some(value))));
         Ok(())
     }
 
@@ -93,6 +99,8 @@ impl Signer {
             KeyId::Secret(secret) => Some(secret),
         };
         let kept = key_id.into_iter().chain(&self.session_token);
-        kept.fold(false, |is_worth_it, secret| secret.refused_any(now) | is_worth_it)
+        kept.fold(false, |is_worth_it, secret| {
+            secret.refused_any(now) | is_worth_it
+        })
     }
 }

@@ -40,7 +40,11 @@ impl Case {
     }
 
     /// What leaves for a request with those headers: the URL and the headers.
-    async fn send(&self, request: &str, headers: &[(&'static str, &str)]) -> Result<Sent, CredentialError> {
+    async fn send(
+        &self,
+        request: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Sent, CredentialError> {
         self.send_at(0, request, headers).await
     }
 
@@ -64,12 +68,18 @@ impl Case {
             body: BodyDigest::Empty,
         };
         let since = Duration::from_secs(seconds);
-        let at = Moment { instant: self.start.instant + since, system: self.start.system + since };
+        let at = Moment {
+            instant: self.start.instant + since,
+            system: self.start.system + since,
+        };
         let applied = self.credential.apply(outgoing, at).await;
         if applied.is_err() {
             assert_eq!(map, before, "what is refused is left as it was");
         }
-        applied.map(|applied| Sent { applied, headers: map })
+        applied.map(|applied| Sent {
+            applied,
+            headers: map,
+        })
     }
 }
 
@@ -82,16 +92,24 @@ struct Sent {
 impl Sent {
     fn header(&self, name: &str) -> Vec<&str> {
         let values = self.headers.get_all(name).into_iter();
-        values.map(|value| value.to_str().expect("a text")).collect()
+        values
+            .map(|value| value.to_str().expect("a text"))
+            .collect()
     }
 
     fn url(&self) -> &str {
-        self.applied.destination.url().map(url::Url::as_str).unwrap_or_default()
+        self.applied
+            .destination
+            .url()
+            .map(url::Url::as_str)
+            .unwrap_or_default()
     }
 
     fn secrets(&self) -> Vec<&str> {
         let secrets = self.applied.secrets.iter();
-        secrets.map(|secret| std::str::from_utf8(secret.bytes()).expect("a text")).collect()
+        secrets
+            .map(|secret| std::str::from_utf8(secret.bytes()).expect("a text"))
+            .collect()
     }
 }
 
@@ -100,8 +118,16 @@ impl Sent {
 async fn a_header_takes_the_place_of_the_guests() {
     let form = json!({"header": {"name": "X-Api-Key", "prefix": "Key "}});
     let case = Case::new(b"s3cret\n", json!({"to": ["a.com"], "as": form}));
-    let own = [("x-api-key", "mine"), ("x-api-key", "two"), ("x_api_key", "mine"), ("x-other", "o")];
-    let sent = case.send("GET https://a.com/x?y", &own).await.expect("sent");
+    let own = [
+        ("x-api-key", "mine"),
+        ("x-api-key", "two"),
+        ("x_api_key", "mine"),
+        ("x-other", "o"),
+    ];
+    let sent = case
+        .send("GET https://a.com/x?y", &own)
+        .await
+        .expect("sent");
     assert_eq!(sent.header("x-api-key"), ["Key s3cret"]);
     assert!(sent.headers["x-api-key"].is_sensitive());
     assert_eq!(sent.headers.len(), 2);
@@ -121,15 +147,24 @@ async fn the_other_forms() {
     let case = Case::new(b"s3cr:t", json!({"to": to, "as": {"basic": {"user": "ü"}}}));
     let sent = case.send("GET https://a.com/", &own).await.expect("sent");
     assert_eq!(sent.header("authorization"), ["Basic w7w6czNjcjp0"]);
-    assert_eq!(sent.secrets(), ["s3cr:t", "ü:s3cr:t", "s3cr:t", "w7w6czNjcjp0"]);
+    assert_eq!(
+        sent.secrets(),
+        ["s3cr:t", "ü:s3cr:t", "s3cr:t", "w7w6czNjcjp0"]
+    );
 
     let case = Case::new(b"u:p:q", json!({"to": to, "as": {"basic": {}}}));
     let sent = case.send("GET https://a.com/", &own).await.expect("sent");
     assert_eq!(sent.header("authorization"), ["Basic dTpwOnE="]);
     assert_eq!(sent.secrets(), ["u:p:q", "u:p:q", "p:q", "dTpwOnE="]);
+    let redactor = case.credential.redactor(&sent.applied);
+    let mut redactor = redactor.expect("a redactor");
+    assert_eq!(redactor.redact_text("p:q is dTpwOnE="), "p:q is [redacted]");
 
     let case = Case::new(b"s 3", json!({"to": to, "as": {"query": {"name": "key"}}}));
-    let sent = case.send("GET https://a.com/?%6bey=mine&a", &own).await.expect("sent");
+    let sent = case
+        .send("GET https://a.com/?%6bey=mine&a", &own)
+        .await
+        .expect("sent");
     assert_eq!(sent.url(), "https://a.com/?a&key=s%203");
     assert_eq!(sent.header("authorization"), ["Bearer mine"]);
 }
@@ -137,7 +172,10 @@ async fn the_other_forms() {
 /// The binding holds, whatever was decided elsewhere; nothing is read for what is refused.
 #[tokio::test]
 async fn a_credential_goes_nowhere_else() {
-    let case = Case::new(b"s3cret", json!({"to": ["*.a.com", "b.com:8443"], "as": "bearer"}));
+    let case = Case::new(
+        b"s3cret",
+        json!({"to": ["*.a.com", "b.com:8443"], "as": "bearer"}),
+    );
     for url in ["https://x.a.com/", "https://b.com:8443/"] {
         assert!(case.send(&format!("GET {url}"), &[]).await.is_ok(), "{url}");
     }
@@ -188,7 +226,10 @@ async fn what_would_show_the_secret_is_refused() {
 /// A secret that would end its header, or be read differently by different servers, is not sent.
 #[tokio::test]
 async fn a_secret_that_is_no_headers_is_an_error() {
-    let forms = [json!("bearer"), json!({"header": {"name": "x-key", "prefix": "a"}})];
+    let forms = [
+        json!("bearer"),
+        json!({"header": {"name": "x-key", "prefix": "a"}}),
+    ];
     for form in forms {
         for secret in [
             &b"canary\r\nX: y"[..],
@@ -201,19 +242,37 @@ async fn a_secret_that_is_no_headers_is_an_error() {
             b"can\x7fary",
         ] {
             let case = Case::new(secret, json!({"to": ["a.com"], "as": form}));
-            let error = case.send("GET https://a.com/", &[]).await.expect_err("not sent");
+            let error = case
+                .send("GET https://a.com/", &[])
+                .await
+                .expect_err("not sent");
             let text = "the credential \"x\" can't be sent: its secret has a character that is not visible";
             assert_eq!(error.to_string(), text);
         }
     }
-    let case = Case::new(b"a\rb", json!({"to": ["a.com"], "as": {"basic": {"user": "u"}}}));
+    let case = Case::new(
+        b"a\rb",
+        json!({"to": ["a.com"], "as": {"basic": {"user": "u"}}}),
+    );
     assert!(case.send("GET https://a.com/", &[]).await.is_err());
     let case = Case::new(b"password", json!({"to": ["a.com"], "as": {"basic": {}}}));
-    let error = case.send("GET https://a.com/", &[]).await.expect_err("no user");
+    let error = case
+        .send("GET https://a.com/", &[])
+        .await
+        .expect_err("no user");
     assert!(error.to_string().ends_with("not of the form user:password"));
-    let case = Case::new(&[b'a'; SENT_BYTES_MAX + 1], json!({"to": ["a.com"], "as": "bearer"}));
-    let error = case.send("GET https://a.com/", &[]).await.expect_err("too long");
-    assert_eq!(error.to_string(), "the credential \"x\" makes the request too long");
+    let case = Case::new(
+        &[b'a'; SENT_BYTES_MAX + 1],
+        json!({"to": ["a.com"], "as": "bearer"}),
+    );
+    let error = case
+        .send("GET https://a.com/", &[])
+        .await
+        .expect_err("too long");
+    assert_eq!(
+        error.to_string(),
+        "the credential \"x\" makes the request too long"
+    );
 }
 
 /// Where the secret is kept is for the log, not for the guest.
@@ -229,9 +288,16 @@ async fn a_missing_secret_is_named_by_its_credential_alone() {
         headers: &mut HeaderMap::new(),
         body: BodyDigest::Empty,
     };
-    let error = credential.apply(outgoing, Moment::now()).await.expect_err("no secret");
+    let error = credential
+        .apply(outgoing, Moment::now())
+        .await
+        .expect_err("no secret");
     assert_eq!(error.to_string(), "the credential \"x\" is not available");
-    assert!(error.secret().is_some_and(|error| error.to_string().contains("/no/such/place")));
+    assert!(
+        error
+            .secret()
+            .is_some_and(|error| error.to_string().contains("/no/such/place"))
+    );
     assert!(!error.is_refusal());
     assert_eq!(store.failures().len(), 1);
 }
@@ -240,7 +306,10 @@ async fn a_missing_secret_is_named_by_its_credential_alone() {
 async fn a_request_to_aws_is_signed() {
     let aws = json!({"region": "us-east-1", "service": "sqs", "access_key_id": "AKIDEXAMPLE",
         "session_token": {"environment": "CARGO_PKG_NAME"}});
-    let case = Case::new(b"key of keys", json!({"to": ["a.com"], "as": {"aws_sigv4": aws}}));
+    let case = Case::new(
+        b"key of keys",
+        json!({"to": ["a.com"], "as": {"aws_sigv4": aws}}),
+    );
     let own = [
         ("authorization", "AWS4"),
         ("x-amz-date", "20000101T000000Z"),
@@ -248,7 +317,10 @@ async fn a_request_to_aws_is_signed() {
         ("x-amz-target", "Send"),
         ("content-type", "text/plain"),
     ];
-    let sent = case.send("GET https://a.com/(?b+c", &own).await.expect("sent");
+    let sent = case
+        .send("GET https://a.com/(?b+c", &own)
+        .await
+        .expect("sent");
     assert_eq!(sent.url(), "https://a.com/%28?b%20c");
     let [authorization] = sent.header("authorization")[..] else {
         panic!("one signature");
@@ -275,13 +347,22 @@ fn grant(more: Value) -> Value {
 #[tokio::test]
 async fn a_token_is_asked_for_once_and_renewed_before_it_ends() {
     let script = Script::new([
-        (200, r#"{"access_token": "first-token", "token_type": "Bearer", "expires_in": 1000}"#),
-        (200, r#"{"access_token": "second-token", "expires_in": "100"}"#),
+        (
+            200,
+            r#"{"access_token": "first-token", "token_type": "Bearer", "expires_in": 1000}"#,
+        ),
+        (
+            200,
+            r#"{"access_token": "second-token", "expires_in": "100"}"#,
+        ),
         (500, "down"),
     ]);
     let config = grant(json!({"scope": "read write", "audience": "https://a"}));
     let case = Case::asking(b"s3cr&t", config, script);
-    let sent = case.send("GET https://a.com/", &[("authorization", "mine")]).await.expect("sent");
+    let sent = case
+        .send("GET https://a.com/", &[("authorization", "mine")])
+        .await
+        .expect("sent");
     assert_eq!(sent.header("authorization"), ["Bearer first-token"]);
     assert_eq!(sent.secrets(), ["s3cr&t", "first-token"]);
     let requests = case.script.requests();
@@ -290,7 +371,10 @@ async fn a_token_is_asked_for_once_and_renewed_before_it_ends() {
     let form = "grant_type=client_credentials&scope=read%20write&audience=https%3A%2F%2Fa";
     assert_eq!(requests[0].body(), form);
     // The pair a%3Ab:s3cr%26t
-    assert_eq!(requests[0].headers()["authorization"], "Basic YSUzQWI6czNjciUyNnQ=");
+    assert_eq!(
+        requests[0].headers()["authorization"],
+        "Basic YSUzQWI6czNjciUyNnQ="
+    );
     let token_at = async |seconds| {
         let sent = case.send_at(seconds, "GET https://a.com/", &[]).await;
         sent.map(|sent| sent.header("authorization").join(""))
@@ -315,11 +399,30 @@ async fn a_refused_token_is_asked_for_anew() {
     let form = "grant_type=client_credentials&client_id=a%3Ab&client_secret=s3cret";
     assert_eq!(case.script.requests()[0].body(), form);
     let at = |seconds| case.start.instant + Duration::from_secs(seconds);
-    assert!(!case.credential.invalidate(&first.applied, at(1)), "it is too new");
+    assert!(
+        !case.credential.invalidate(&first.applied, at(1)),
+        "it is too new"
+    );
     assert!(case.credential.invalidate(&first.applied, at(20)));
-    let second = case.send_at(20, "GET https://a.com/", &[]).await.expect("sent");
+    let second = case
+        .send_at(20, "GET https://a.com/", &[])
+        .await
+        .expect("sent");
+    // The redactor is that of each token.
+    for (sent, text) in [
+        (&first, "first-token"),
+        (&second, "second-token"),
+        (&first, "first-token"),
+    ] {
+        let redactor = case.credential.redactor(&sent.applied);
+        let mut redactor = redactor.expect("a redactor");
+        assert_eq!(redactor.redact_text(text), "[redacted]");
+    }
     assert_eq!(second.header("authorization"), ["Bearer second-token"]);
-    assert!(case.credential.invalidate(&first.applied, at(21)), "there is another already");
+    assert!(
+        case.credential.invalidate(&first.applied, at(21)),
+        "there is another already"
+    );
     assert!(!case.credential.invalidate(&second.applied, at(21)));
     assert_eq!(case.script.requests().len(), 1);
 }
@@ -328,12 +431,24 @@ async fn a_refused_token_is_asked_for_anew() {
 #[tokio::test]
 async fn a_token_that_is_not_given_is_an_error() {
     for (status, body, why) in [
-        (401, r#"{"error": "invalid_client", "error_description": "s3cret"}"#, "answered 401 (invalid_client)"),
+        (
+            401,
+            r#"{"error": "invalid_client", "error_description": "s3cret"}"#,
+            "answered 401 (invalid_client)",
+        ),
         (400, r#"{"error": "s3cret"}"#, "answered 400"),
         (302, "", "answered 302"),
         (200, "s3cret", "has no access token"),
-        (200, r#"{"access_token": "t", "token_type": "mac"}"#, "not of the type \"bearer\""),
-        (200, r#"{"access_token": "", "token_type": "bearer"}"#, "the secret is empty"),
+        (
+            200,
+            r#"{"access_token": "t", "token_type": "mac"}"#,
+            "not of the type \"bearer\"",
+        ),
+        (
+            200,
+            r#"{"access_token": "", "token_type": "bearer"}"#,
+            "the secret is empty",
+        ),
     ] {
         let case = Case::asking(b"s3cret", grant(json!({})), Script::new([(status, body)]));
         let error = case.send("GET https://a.com/", &[]).await.expect_err(body);
@@ -344,8 +459,15 @@ async fn a_token_that_is_not_given_is_an_error() {
     }
     let script = Script::new([(200, r#"{"access_token": "a\nb"}"#)]);
     let case = Case::asking(b"s3cret", grant(json!({})), script);
-    let error = case.send("GET https://a.com/", &[]).await.expect_err("not sent");
-    assert!(error.to_string().ends_with("a character that is not visible"));
+    let error = case
+        .send("GET https://a.com/", &[])
+        .await
+        .expect_err("not sent");
+    assert!(
+        error
+            .to_string()
+            .ends_with("a character that is not visible")
+    );
 }
 
 /// What could never apply is found when it is read.
@@ -359,24 +481,69 @@ fn a_wrong_configuration_is_refused() {
     for (to, form, why) in [
         (json!([]), json!("bearer"), "\"to\" is empty"),
         (json!(["http://a.com"]), json!("bearer"), "plain http"),
-        (json!(["tcp://a.com:1"]), json!("bearer"), "not http: or https:"),
+        (
+            json!(["tcp://a.com:1"]),
+            json!("bearer"),
+            "not http: or https:",
+        ),
         (json!(["a.com/x"]), json!("bearer"), "does not say where to"),
-        (json!(["a.com"]), json!("digest"), "unknown variant `digest`"),
-        (json!(["a.com"]), json!({"header": {"name": "a b"}}), "not the name of a header"),
-        (json!(["a.com"]), json!({"header": {"name": "Host"}}), "client's own"),
-        (json!(["a.com"]), json!({"header": {"name": "a", "prefix": "\n"}}), "can't be in a header"),
-        (json!(["a.com"]), json!({"header": {"name": "a", "suffix": ""}}), "unknown field `suffix`"),
+        (
+            json!(["a.com"]),
+            json!("digest"),
+            "unknown variant `digest`",
+        ),
+        (
+            json!(["a.com"]),
+            json!({"header": {"name": "a b"}}),
+            "not the name of a header",
+        ),
+        (
+            json!(["a.com"]),
+            json!({"header": {"name": "Host"}}),
+            "client's own",
+        ),
+        (
+            json!(["a.com"]),
+            json!({"header": {"name": "a", "prefix": "\n"}}),
+            "can't be in a header",
+        ),
+        (
+            json!(["a.com"]),
+            json!({"header": {"name": "a", "suffix": ""}}),
+            "unknown field `suffix`",
+        ),
         (json!(["a.com"]), json!({"query": {"name": ""}}), "is empty"),
-        (json!(["a.com"]), json!({"basic": {"user": "a:b"}}), "a colon"),
+        (
+            json!(["a.com"]),
+            json!({"basic": {"user": "a:b"}}),
+            "a colon",
+        ),
         (json!(["a.com"]), aws("region", "a/b"), "\"region\""),
         (json!(["a.com"]), aws("service", ""), "\"service\""),
-        (json!(["a.com"]), aws("access_key_id", "a,b"), "\"access_key_id\""),
-        (json!(["a.com"]), grant(json!({"token_url": "http://a"}))["as"].clone(), "plain http"),
-        (json!(["a.com"]), grant(json!({"token_url": "a"}))["as"].clone(), "not a URL"),
-        (json!(["a.com"]), grant(json!({"client_id": ""}))["as"].clone(), "is empty"),
+        (
+            json!(["a.com"]),
+            aws("access_key_id", "a,b"),
+            "\"access_key_id\"",
+        ),
+        (
+            json!(["a.com"]),
+            grant(json!({"token_url": "http://a"}))["as"].clone(),
+            "plain http",
+        ),
+        (
+            json!(["a.com"]),
+            grant(json!({"token_url": "a"}))["as"].clone(),
+            "not a URL",
+        ),
+        (
+            json!(["a.com"]),
+            grant(json!({"client_id": ""}))["as"].clone(),
+            "is empty",
+        ),
     ] {
         let config = json!({"secret": {"environment": "X"}, "to": to, "as": form});
-        let read = serde_json::from_value::<CredentialConfig>(config).map_err(|error| error.to_string());
+        let read =
+            serde_json::from_value::<CredentialConfig>(config).map_err(|error| error.to_string());
         let made = read.and_then(|config| {
             let credential = Credential::new("x", config, &mut SecretStore::new(Script::new([])));
             credential.map_err(|error| error.to_string())
@@ -384,6 +551,23 @@ fn a_wrong_configuration_is_refused() {
         let error = made.expect_err(why);
         assert!(error.contains(why), "{error}");
     }
+}
+
+/// Requests are sent from any thread.
+#[test]
+fn applying_moves_between_threads() {
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+    let case = Case::new(b"s3cret", json!({"to": ["a.com"], "as": "bearer"}));
+    let outgoing = Outgoing {
+        method: &Method::GET,
+        destination: &Destination::of_url("https://a.com/").expect("a URL"),
+        headers: &mut HeaderMap::new(),
+        body: BodyDigest::Empty,
+    };
+    drop(is_send(case.credential.apply(outgoing, Moment::now())));
+    is_send(case.credential);
 }
 
 #[test]

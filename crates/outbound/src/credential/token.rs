@@ -93,7 +93,9 @@ impl TokenSource {
 
 impl Grant {
     async fn ask(&self, secret: &Secret, http: &dyn Http) -> Result<Renewed<Secret>, SecretError> {
-        let request = self.request(secret).ok_or_else(|| self.wrong("can't be asked for"))?;
+        let request = self
+            .request(secret)
+            .ok_or_else(|| self.wrong("can't be asked for"))?;
         let answer = exchange(http, &self.token_url.0, request).await?;
         match answer.status() {
             StatusCode::OK => self.read(answer.body()),
@@ -102,7 +104,10 @@ impl Grant {
     }
 
     fn request(&self, secret: &Secret) -> Option<Request<Bytes>> {
-        let (id, secret) = (value::escaped(self.client_id.as_bytes()), value::escaped(secret.bytes()));
+        let (id, secret) = (
+            value::escaped(self.client_id.as_bytes()),
+            value::escaped(secret.bytes()),
+        );
         let mut form = Zeroizing::new("grant_type=client_credentials".to_owned());
         for (name, value) in [("scope", &self.scope), ("audience", &self.audience)] {
             if let Some(value) = value {
@@ -138,7 +143,9 @@ impl Grant {
             None => LIFETIME_DEFAULT,
             Some(Seconds::Number(seconds)) => Duration::from_secs(seconds),
             Some(Seconds::Text(text)) => {
-                let seconds = text.parse().map_err(|_| self.wrong("has no number of seconds"))?;
+                let seconds = text
+                    .parse()
+                    .map_err(|_| self.wrong("has no number of seconds"))?;
                 Duration::from_secs(seconds)
             }
         };

@@ -90,7 +90,10 @@ pub(crate) mod script {
     }
 
     impl Http for Script {
-        fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, HttpError>> {
+        fn send(
+            &self,
+            request: Request<Bytes>,
+        ) -> BoxFuture<'_, Result<Response<Bytes>, HttpError>> {
             self.requests.lock().expect("no panic").push(request);
             let answer = self.answers.lock().expect("no panic").pop_front();
             let answer = answer.ok_or_else(|| HttpError::Unreachable("connection refused".into()));

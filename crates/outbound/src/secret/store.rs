@@ -144,10 +144,15 @@ mod tests {
         let mut store = SecretStore::new(Script::new([]));
         let source: SecretSource = serde_json::from_value(source).expect("a source");
         store.add("github", source.clone()).expect("a new name");
-        assert_eq!(store.add("github", source), Err(SecretError::Taken("github".into())));
+        assert_eq!(
+            store.add("github", source),
+            Err(SecretError::Taken("github".into()))
+        );
         let start = Instant::now();
         let read = async |seconds| {
-            let read = store.get("github", start + Duration::from_secs(seconds)).await;
+            let read = store
+                .get("github", start + Duration::from_secs(seconds))
+                .await;
             read.map(|secret| secret.bytes().to_vec())
         };
         write("first");
@@ -159,7 +164,10 @@ mod tests {
         fs::remove_file(&path).expect("removed");
         assert_eq!(read(120).await, Ok(b"second".to_vec()));
         let kind = ErrorKind::NotFound;
-        let missing = SecretError::File { path: path.clone(), kind };
+        let missing = SecretError::File {
+            path: path.clone(),
+            kind,
+        };
         assert_eq!(store.failures(), [("github".into(), missing.clone())]);
         let last = 60 + 60 + STALE_SECONDS_MAX;
         assert_eq!(read(last - 1).await, Ok(b"second".to_vec()));

@@ -5,9 +5,10 @@ use crate::Destination;
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode};
 use serde_json::Value;
+use std::fmt;
 
 /// What is asked of Vault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Vault {
     /// Of the secret, as in `https://vault:8200/v1/secret/data/x`.
     pub(super) destination: Destination,
@@ -54,6 +55,16 @@ impl Vault {
             Value::String(text) => Secret::new(text.clone().into_bytes()),
             _ => Err(wrong("has something other than a text in that field")),
         }
+    }
+}
+
+/// Without the query, which may hold what is not to be shown.
+impl fmt::Debug for Vault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut vault = formatter.debug_struct("Vault");
+        vault.field("destination", &self.destination.to_string());
+        vault.field("field", &self.field);
+        vault.field("namespace", &self.namespace).finish()
     }
 }
 
@@ -114,9 +125,19 @@ mod tests {
     async fn other_answers_are_errors() {
         let refused = read(403, r#"{"errors": ["hvs.1 is no token"]}"#).await;
         let (place, reason) = (PLACE.into(), None);
-        assert_eq!(refused, Err(SecretError::Status { place, status: 403, reason }));
+        assert_eq!(
+            refused,
+            Err(SecretError::Status {
+                place,
+                status: 403,
+                reason
+            })
+        );
         let redirect = read(307, "").await;
-        assert!(matches!(redirect, Err(SecretError::Status { status: 307, .. })));
+        assert!(matches!(
+            redirect,
+            Err(SecretError::Status { status: 307, .. })
+        ));
         assert_eq!(read(200, "<html>").await, wrong("is not JSON"));
         assert_eq!(read(200, "{}").await, wrong("has no such field"));
         let deleted = r#"{"data": {"data": null, "metadata": {}}}"#;
@@ -128,6 +149,9 @@ mod tests {
         assert_eq!(read(200, empty).await, Err(SecretError::Empty));
         let long = " ".repeat(crate::ANSWER_BYTES_MAX + 1);
         let (place, problem) = (PLACE.into(), HttpError::TooLong);
-        assert_eq!(read(200, &long).await, Err(SecretError::Http { place, problem }));
+        assert_eq!(
+            read(200, &long).await,
+            Err(SecretError::Http { place, problem })
+        );
     }
 }
