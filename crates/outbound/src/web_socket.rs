@@ -69,6 +69,6 @@ mod tests {
     #[test]
     fn the_accept_is_that_of_the_specification() {
         let accept = super::accept_of("dGhlIHNhbXBsZSBub25jZQ==");
-        assert_eq!(accept, "s3pPLMBiTxaQ9kYGzz4hwkp4EOU=");
+        assert_eq!(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 }
