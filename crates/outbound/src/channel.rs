@@ -218,13 +218,17 @@ impl Permit {
     }
 
     /// Finds in a response what was put into the request.
-    pub(crate) fn redactor(&self) -> Option<Redactor> {
-        let secrets = self
-            .applied
-            .iter()
-            .flat_map(|(_, applied)| &applied.secrets);
-        let mut secrets = secrets.peekable();
-        secrets.peek()?;
-        Some(Redactor::new(secrets.map(Secret::bytes)))
+    pub(crate) fn redactor(&self) -> Result<Option<Redactor>, Error> {
+        let redactor = match &*self.applied {
+            [] => return Ok(None),
+            [(credential, applied)] => credential.redactor(applied),
+            several => {
+                let secrets = several.iter().flat_map(|(_, applied)| &applied.secrets);
+                let secrets: Vec<Secret> = secrets.cloned().collect();
+                Redactor::new(&secrets)
+            }
+        };
+        let redactor = redactor.map_err(|error| Error::Credential(error.to_string()))?;
+        Ok(Some(redactor))
     }
 }

@@ -20,7 +20,10 @@ pub use self::{
 };
 
 use self::{config::Form, signer::Signer, token::TokenSource};
-use crate::{Destination, Pattern, Secret, SecretStore, secret::KeptSecret, secret::is_plain};
+use crate::{
+    Destination, Pattern, Redactor, RedactorError, Secret, SecretStore, secret::KeptSecret,
+    secret::is_plain,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use error::Problem;
 use http::{
@@ -29,7 +32,7 @@ use http::{
 };
 use std::{
     fmt,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime},
 };
 
@@ -43,6 +46,8 @@ pub struct Credential {
     plain_http: bool,
     secret: KeptSecret,
     way: Way,
+    /// The last one, with what it looks for: making one takes long, and there is seldom another secret.
+    redactor: Mutex<Option<(Vec<Secret>, Redactor)>>,
 }
 
 /// How the secret is sent, with what else is needed for it.
@@ -78,7 +83,6 @@ impl Put {
 }
 
 /// A request that is about to leave. Only its headers are changed, and only where a credential was applied.
-#[derive(Debug)]
 pub struct Outgoing<'a> {
     /// Its method.
     pub method: &'a Method,
@@ -163,7 +167,7 @@ impl Credential {
             Form::Query { name } => Way::Query { name },
             Form::Basic { user } => Way::Basic { user },
             Form::Bearer => Way::Bearer,
-            Form::AwsSigv4(aws) => Way::Signature(Signer::new(aws, &mut keep)?),
+            Form::AwsSigv4(aws) => Way::Signature(Signer::new(*aws, &mut keep)?),
             Form::Oauth2ClientCredentials(grant) => {
                 Way::Token(TokenSource::new(name, grant, Arc::clone(store.http())))
             }
@@ -174,6 +178,7 @@ impl Credential {
             plain_http,
             secret,
             way,
+            redactor: Mutex::default(),
         })
     }
 
@@ -268,12 +273,36 @@ impl Credential {
         }
     }
 
-    /// Takes note that a server answered 401 to what was applied, and says whether it is worth trying once more: the
-    /// token, or the secret, is then read anew by the next [`Credential::apply`]. What is younger than ten seconds is
-    /// not, so that a guest can't have it read as often as it makes a server refuse.
+    /// A redactor of what was put into a request, for its answer.
+    ///
+    /// # Errors
+    /// [`RedactorError`].
+    pub fn redactor(&self, applied: &Applied) -> Result<Redactor, RedactorError> {
+        let mut last = self.redactor.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((secrets, redactor)) = &*last
+            && secrets
+                .iter()
+                .map(Secret::bytes)
+                .eq(applied.secrets.iter().map(Secret::bytes))
+        {
+            return Ok(redactor.another());
+        }
+        let redactor = Redactor::new(&applied.secrets)?;
+        let another = redactor.another();
+        *last = Some((applied.secrets.clone(), redactor));
+        Ok(another)
+    }
+
+    /// Takes note that a server answered 401 (or AWS 403) to what was applied, and says whether it is worth trying once
+    /// more: the token, or the secret, is then read anew by the next [`Credential::apply`]. What is younger than ten
+    /// seconds is not, so that a guest can't have it read as often as it makes a server refuse.
     pub fn invalidate(&self, applied: &Applied, now: Instant) -> bool {
         match &self.way {
             Way::Token(source) => source.refused(now, &applied.used),
+            Way::Signature(signer) => {
+                // Both are asked: they change together.
+                signer.refused(now) | self.secret.refused(now, &applied.used)
+            }
             _ => self.secret.refused(now, &applied.used),
         }
     }
@@ -313,3 +342,6 @@ impl fmt::Debug for Applied {
         applied.finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ const LABEL_BYTES_MAX: usize = 63;
 /// A URL, or an address to connect to, read once by the WHATWG rules (<https://url.spec.whatwg.org>): the name in lower
 /// case and ASCII, numbers as the addresses that they mean, no dot at the end of the name, no default port, no fragment.
 /// There is no user or password in one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Destination {
     scheme: Scheme,
     host: Host,
@@ -258,6 +258,13 @@ impl fmt::Display for Destination {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.origin())?;
         formatter.write_str(self.path().unwrap_or_default())
+    }
+}
+
+/// As it is shown: the query may hold a secret.
+impl fmt::Debug for Destination {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Destination({self})")
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use hyper::body::Incoming;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Redirects of one request that are followed.
@@ -218,7 +218,7 @@ impl<'a> Journey<'a> {
             let client = channel.clients().get(permit.reach(), self.is_web_socket);
             let response = clients::send(&client, request, &origin, limits).await?;
             // A token may have been withdrawn before its time.
-            let is_refused = response.status() == StatusCode::UNAUTHORIZED;
+            let is_refused = [401, 403].contains(&response.status().as_u16());
             if is_refused && !was_stream && !is_second_try && permit.refused() {
                 is_second_try = true;
                 continue;
@@ -334,8 +334,8 @@ impl Head {
             None if version_has_reason => status.canonical_reason().unwrap_or_default().into(),
             None => String::new(),
         };
-        let redactor = permit.redactor();
-        if let Some(redactor) = &redactor {
+        let mut redactor = permit.redactor()?;
+        if let Some(redactor) = &mut redactor {
             redact_headers(redactor, &mut headers, &trail);
         }
         let has_body = !is_head && ![204, 205, 304].contains(&code) && socket.is_none();
@@ -344,6 +344,15 @@ impl Head {
             true => body::packing(&mut headers),
             false => body::Packing::None,
         };
+        // What can't be unpacked can't be searched for what was put in either.
+        if has_body && redactor.is_some() && headers.contains_key(header::CONTENT_ENCODING) {
+            let error = Error::Protocol {
+                origin: bounds.origin,
+                reason: "its body is packed in a way that was not asked for".into(),
+            };
+            trail.note(|record| record.failed(&error));
+            return Err(error);
+        }
         let pairs = headers::of_response(&headers);
         let body = has_body
             .then(|| body::received(response.into_body(), packing, redactor, bounds, trail));
@@ -363,15 +372,14 @@ impl Head {
 }
 
 /// Takes out of a response's headers what was put into the request.
-fn redact_headers(redactor: &Redactor, headers: &mut HeaderMap, trail: &Trail) {
-    let mut redactions = 0;
+fn redact_headers(redactor: &mut Redactor, headers: &mut HeaderMap, trail: &Trail) {
     for value in headers.values_mut() {
-        let (text, count) = redactor.redact_text(value.as_bytes());
-        if count > 0 {
-            redactions += count;
-            *value = HeaderValue::from_bytes(&text)
-                .unwrap_or_else(|_| HeaderValue::from_static("[redacted]"));
-        }
+        let redacted = match redactor.redact(value.as_bytes()) {
+            Cow::Borrowed(_) => continue,
+            Cow::Owned(redacted) => HeaderValue::from_bytes(&redacted),
+        };
+        *value = redacted.unwrap_or_else(|_| HeaderValue::from_static("[redacted]"));
     }
-    trail.note(|record| record.redactions += redactions);
+    let redactions = redactor.count();
+    trail.note(|record| record.redactions = redactions);
 }

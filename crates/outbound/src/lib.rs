@@ -39,7 +39,7 @@ pub use channel::{Ask, Channel, Question};
 pub use config::{Config, DnsConfig, ProxyConfig, RequestLimits, TenantConfig};
 pub use credential::{
     Applied, BodyDigest, Credential, CredentialConfig, CredentialConfigError, CredentialError,
-    Moment, Outgoing,
+    Moment, Outgoing, SENT_BYTES_MAX,
 };
 pub use destination::{Destination, Host, Refused, Scheme, URL_BYTES_MAX};
 pub use dial::OwnAddresses;
@@ -51,7 +51,7 @@ pub use policy::{
     Decider, Decision, Effect, Explanation, Origin as PolicyOrigin, Policies, PoliciesTooMany,
     Policy, PolicyError,
 };
-pub use redact::Redactor;
+pub use redact::{REDACTED_BYTES_MIN, Redactor, RedactorError};
 pub use resolve::Resolve;
 pub use secret::{
     ANSWER_BYTES_MAX, Http, HttpError, SECRET_BYTES_MAX, STALE_SECONDS_MAX, Secret, SecretError,

@@ -13,6 +13,8 @@ mod source;
 mod store;
 mod vault;
 
+#[cfg(test)]
+pub(crate) use self::http::script;
 pub use self::{
     error::SecretError,
     http::{ANSWER_BYTES_MAX, Http, HttpError},

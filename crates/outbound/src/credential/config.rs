@@ -67,7 +67,7 @@ pub(super) enum Form {
         user: Option<String>,
     },
     Bearer,
-    AwsSigv4(Aws),
+    AwsSigv4(Box<Aws>),
     Oauth2ClientCredentials(Grant),
 }
 
@@ -115,9 +115,16 @@ impl TryFrom<String> for Name {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Url(pub(super) Destination);
+
+/// Without the query, which may hold what is not to be shown.
+impl fmt::Debug for Url {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.to_string())
+    }
+}
 
 impl TryFrom<String> for Url {
     type Error = &'static str;

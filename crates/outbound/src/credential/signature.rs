@@ -157,9 +157,9 @@ impl Keys<'_> {
         let start = Zeroizing::new([b"AWS4", self.secret].concat());
         let mut key = code(&start, date);
         for part in [region, service, "aws4_request"] {
-            key = code(&*key, part);
+            key = code(&key, part);
         }
-        let signature = hex::encode(&*code(&*key, &to_sign));
+        let signature = hex::encode(&*code(&key, &to_sign));
         format!("{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}")
     }
 }
@@ -245,3 +245,6 @@ fn stamp(at: SystemTime) -> String {
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use super::{
     signature::{self, Keys},
 };
 use crate::{Secret, SecretSource, secret::KeptSecret};
+use std::time::Instant;
 
 /// Signs requests with a credential's secret.
 pub(super) struct Signer {
@@ -89,5 +90,17 @@ impl Signer {
         put.headers
             .extend(signed.into_iter().map(|(name, value)| (name, Some(value))));
         Ok(())
+    }
+
+    /// Has what is read beside the secret read again.
+    pub(super) fn refused(&self, now: Instant) -> bool {
+        let key_id = match &self.key_id {
+            KeyId::Text(_) => None,
+            KeyId::Secret(secret) => Some(secret),
+        };
+        let kept = key_id.into_iter().chain(&self.session_token);
+        kept.fold(false, |is_worth_it, secret| {
+            secret.refused_any(now) | is_worth_it
+        })
     }
 }

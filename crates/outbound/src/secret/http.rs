@@ -58,3 +58,50 @@ pub(crate) async fn exchange(
 pub(crate) fn is_plain(destination: &Destination) -> bool {
     destination.scheme() != Scheme::Https
 }
+
+/// Servers that answer what a test says.
+#[cfg(test)]
+pub(crate) mod script {
+    use super::*;
+    use std::{
+        collections::VecDeque,
+        sync::{Arc, Mutex},
+    };
+
+    /// The answers that are left, and the requests that came.
+    pub(crate) struct Script {
+        answers: Mutex<VecDeque<(u16, String)>>,
+        requests: Mutex<Vec<Request<Bytes>>>,
+    }
+
+    impl Script {
+        pub(crate) fn new<const N: usize>(answers: [(u16, &str); N]) -> Arc<Self> {
+            let answers = answers.map(|(status, body)| (status, body.to_owned()));
+            Arc::new(Self {
+                answers: Mutex::new(answers.into()),
+                requests: Mutex::default(),
+            })
+        }
+
+        /// The requests since this was last asked.
+        pub(crate) fn requests(&self) -> Vec<Request<Bytes>> {
+            std::mem::take(&mut *self.requests.lock().expect("no panic"))
+        }
+    }
+
+    impl Http for Script {
+        fn send(
+            &self,
+            request: Request<Bytes>,
+        ) -> BoxFuture<'_, Result<Response<Bytes>, HttpError>> {
+            self.requests.lock().expect("no panic").push(request);
+            let answer = self.answers.lock().expect("no panic").pop_front();
+            let answer = answer.ok_or_else(|| HttpError::Unreachable("connection refused".into()));
+            let response = answer.map(|(status, body)| {
+                let response = Response::builder().status(status).body(body.into());
+                response.expect("a response")
+            });
+            Box::pin(std::future::ready(response))
+        }
+    }
+}

@@ -34,7 +34,10 @@ pub struct SecretSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     Local(LocalPlace),
-    Vault { vault: Vault, token: LocalPlace },
+    Vault {
+        vault: Box<Vault>,
+        token: LocalPlace,
+    },
 }
 
 /// A place that needs no other secret.
@@ -243,7 +246,10 @@ fn vault_of(written: WrittenVault) -> Result<Place, &'static str> {
         field: written.field,
         namespace,
     };
-    Ok(Place::Vault { vault, token })
+    Ok(Place::Vault {
+        vault: Box::new(vault),
+        token,
+    })
 }
 
 impl<'de> Deserialize<'de> for SecretSource {

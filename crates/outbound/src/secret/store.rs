@@ -110,10 +110,69 @@ impl KeptSecret {
     pub(crate) fn refused(&self, now: Instant, secret: &Secret) -> bool {
         self.kept.refused(now, |kept| kept.is_same(secret))
     }
+
+    /// The same, whatever its value is.
+    pub(crate) fn refused_any(&self, now: Instant) -> bool {
+        self.kept.refused(now, |_| true)
+    }
 }
 
 impl fmt::Debug for SecretStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_set().entries(self.secrets.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::http::script::Script;
+    use std::io::ErrorKind;
+
+    /// A changed file is noticed when it is due, and a missing one leaves the old value in use for an hour.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_file_is_read_again_when_it_is_due() {
+        use std::{fs, os::unix::fs::PermissionsExt};
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token");
+        let write = |text: &str| {
+            fs::write(&path, text).expect("written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a mode");
+        };
+        let source = serde_json::json!({"file": path, "refresh_seconds": 60});
+        let mut store = SecretStore::new(Script::new([]));
+        let source: SecretSource = serde_json::from_value(source).expect("a source");
+        store.add("github", source.clone()).expect("a new name");
+        assert_eq!(
+            store.add("github", source),
+            Err(SecretError::Taken("github".into()))
+        );
+        let start = Instant::now();
+        let read = async |seconds| {
+            let read = store
+                .get("github", start + Duration::from_secs(seconds))
+                .await;
+            read.map(|secret| secret.bytes().to_vec())
+        };
+        write("first");
+        assert_eq!(read(0).await, Ok(b"first".to_vec()));
+        write("second");
+        assert_eq!(read(59).await, Ok(b"first".to_vec()));
+        assert_eq!(read(60).await, Ok(b"second".to_vec()));
+        assert_eq!(store.failures(), []);
+        fs::remove_file(&path).expect("removed");
+        assert_eq!(read(120).await, Ok(b"second".to_vec()));
+        let kind = ErrorKind::NotFound;
+        let missing = SecretError::File {
+            path: path.clone(),
+            kind,
+        };
+        assert_eq!(store.failures(), [("github".into(), missing.clone())]);
+        let last = 60 + 60 + STALE_SECONDS_MAX;
+        assert_eq!(read(last - 1).await, Ok(b"second".to_vec()));
+        assert_eq!(read(last).await, Err(missing));
+        let unknown = store.get("other", start).await.err();
+        assert_eq!(unknown, Some(SecretError::Unknown("other".into())));
     }
 }

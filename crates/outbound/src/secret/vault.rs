@@ -5,9 +5,10 @@ use crate::Destination;
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode};
 use serde_json::Value;
+use std::fmt;
 
 /// What is asked of Vault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Vault {
     /// Of the secret, as in `https://vault:8200/v1/secret/data/x`.
     pub(super) destination: Destination,
@@ -57,6 +58,16 @@ impl Vault {
     }
 }
 
+/// Without the query, which may hold what is not to be shown.
+impl fmt::Debug for Vault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut vault = formatter.debug_struct("Vault");
+        vault.field("destination", &self.destination.to_string());
+        vault.field("field", &self.field);
+        vault.field("namespace", &self.namespace).finish()
+    }
+}
+
 /// A field of an answer of either version of Vault's store. The second wraps what the first gives, with what it knows
 /// about it beside.
 fn field<'a>(answer: &'a Value, name: &str) -> Option<&'a Value> {
@@ -66,5 +77,81 @@ fn field<'a>(answer: &'a Value, name: &str) -> Option<&'a Value> {
     match is_second {
         true => data.get("data")?.get(name),
         false => data.get(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HttpError, secret::http::script::Script};
+
+    const PLACE: &str = "https://vault:8200/v1/secret/data/x";
+
+    async fn read(status: u16, body: &str) -> Result<String, SecretError> {
+        let vault = Vault {
+            destination: Destination::of_url(PLACE).expect("a URL"),
+            field: "token".into(),
+            namespace: Some(HeaderValue::from_static("team")),
+        };
+        let script = Script::new([(status, body)]);
+        let token = Secret::new(b"hvs.1".to_vec()).expect("a token");
+        let secret = vault.read(&token, script.as_ref()).await;
+        let requests = script.requests();
+        let header = |name| requests[0].headers().get(name).map(HeaderValue::as_bytes);
+        assert_eq!(requests[0].uri(), PLACE);
+        assert_eq!(header("x-vault-token"), Some(&b"hvs.1"[..]));
+        assert_eq!(header("x-vault-namespace"), Some(&b"team"[..]));
+        assert!(requests[0].headers()["x-vault-token"].is_sensitive());
+        secret.map(|secret| String::from_utf8_lossy(secret.bytes()).into())
+    }
+
+    fn wrong(problem: &'static str) -> Result<String, SecretError> {
+        let place = PLACE.into();
+        Err(SecretError::Answer { place, problem })
+    }
+
+    #[tokio::test]
+    async fn both_versions_of_the_store_are_read() {
+        let second = r#"{"data": {"data": {"token": "s"}, "metadata": {"version": 1}}}"#;
+        assert_eq!(read(200, second).await.as_deref(), Ok("s"));
+        let first = r#"{"data": {"token": "s", "data": "x"}, "lease_duration": 1}"#;
+        assert_eq!(read(200, first).await.as_deref(), Ok("s"));
+        let newline = r#"{"data": {"token": "s\n"}}"#;
+        assert_eq!(read(200, newline).await.as_deref(), Ok("s\n"));
+    }
+
+    /// What Vault wrote is not in the error, whatever it was.
+    #[tokio::test]
+    async fn other_answers_are_errors() {
+        let refused = read(403, r#"{"errors": ["hvs.1 is no token"]}"#).await;
+        let (place, reason) = (PLACE.into(), None);
+        assert_eq!(
+            refused,
+            Err(SecretError::Status {
+                place,
+                status: 403,
+                reason
+            })
+        );
+        let redirect = read(307, "").await;
+        assert!(matches!(
+            redirect,
+            Err(SecretError::Status { status: 307, .. })
+        ));
+        assert_eq!(read(200, "<html>").await, wrong("is not JSON"));
+        assert_eq!(read(200, "{}").await, wrong("has no such field"));
+        let deleted = r#"{"data": {"data": null, "metadata": {}}}"#;
+        assert_eq!(read(200, deleted).await, wrong("has no such field"));
+        let number = r#"{"data": {"token": 1}}"#;
+        let problem = "has something other than a text in that field";
+        assert_eq!(read(200, number).await, wrong(problem));
+        let empty = r#"{"data": {"token": ""}}"#;
+        assert_eq!(read(200, empty).await, Err(SecretError::Empty));
+        let long = " ".repeat(crate::ANSWER_BYTES_MAX + 1);
+        let (place, problem) = (PLACE.into(), HttpError::TooLong);
+        assert_eq!(
+            read(200, &long).await,
+            Err(SecretError::Http { place, problem })
+        );
     }
 }
