@@ -81,7 +81,8 @@ pub struct Record {
     pub credential: String,
     /// The status of the response; 0 where there was none.
     pub status: u16,
-    /// [`Error::code`] of what it failed with; empty where it did not.
+    /// [`Error::code`] of what it failed with, or "cancelled" if nobody waited for the response any longer; empty where
+    /// it did not fail.
     pub error: &'static str,
     /// Of bodies, or of the connection.
     pub bytes_sent: u64,

@@ -4,7 +4,7 @@ use crate::{
     Error, Meter, Redactor,
     audit::{Audit, Record},
 };
-use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZlibDecoder};
+use async_compression::tokio::bufread::{BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
 use http::{HeaderMap, header};
@@ -19,7 +19,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead};
 use tokio_util::io::{ReaderStream, StreamReader};
 
 /// Bytes of an unpacked body that come at once.
@@ -86,6 +86,9 @@ impl Body {
     }
 }
 
+/// What a record says of a request that nobody waited for any longer.
+const CANCELLED: &str = "cancelled";
+
 /// What is known of a request that is under way, and told when it is over.
 pub(crate) struct Trail {
     pub(crate) audit: Arc<dyn Audit>,
@@ -104,6 +107,23 @@ impl Trail {
             received: AtomicU64::new(0),
             begun: Instant::now(),
         })
+    }
+
+    /// Of one whose end is not known: it is "cancelled" unless it is settled.
+    pub(crate) fn begun(audit: &Arc<dyn Audit>, mut record: Record) -> Arc<Self> {
+        record.error = CANCELLED;
+        Self::new(audit, record)
+    }
+
+    /// Notes what came of it.
+    pub(crate) fn settle<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
+        self.note(|record| match &outcome {
+            // (A body or a connection may have failed already.)
+            Ok(_) if record.error == CANCELLED => record.error = "",
+            Ok(_) => {}
+            Err(error) => record.failed(error),
+        });
+        outcome
     }
 
     pub(crate) fn note(&self, note: impl FnOnce(&mut Record)) {
@@ -141,7 +161,8 @@ pub type Received = BoxStream<'static, Result<Bytes, Error>>;
 
 /// How a body is packed, by its header; that and its length are taken out where we unpack it.
 pub(crate) fn packing(headers: &mut HeaderMap) -> Packing {
-    let Some(encoding) = headers.get(header::CONTENT_ENCODING) else {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let (Some(encoding), None) = (encodings.next(), encodings.next()) else {
         return Packing::None;
     };
     let packing = match encoding.as_bytes().to_ascii_lowercase().as_slice() {
@@ -252,18 +273,25 @@ fn unpack(
     packing: Packing,
     bounds: &Arc<Bounds>,
 ) -> BoxStream<'static, Result<Bytes, Error>> {
-    let reader = StreamReader::new(packed.map_err(io::Error::other).boxed());
-    let unpacked: Box<dyn AsyncRead + Send + Unpin> = match packing {
-        Packing::Gzip => {
-            let mut decoder = GzipDecoder::new(reader);
-            decoder.multiple_members(true);
-            Box::new(decoder)
-        }
-        Packing::Brotli => Box::new(BrotliDecoder::new(reader)),
-        Packing::None | Packing::Deflate => Box::new(ZlibDecoder::new(reader)),
-    };
     let bounds = Arc::clone(bounds);
-    let pieces = ReaderStream::with_capacity(unpacked, PIECE_BYTES);
+    let mut reader = StreamReader::new(packed.map_err(io::Error::other).boxed());
+    let unpacked = async move {
+        let first = reader.fill_buf().await?.first().copied();
+        let unpacked: Box<dyn AsyncRead + Send + Unpin> = match (packing, first) {
+            // Servers that pack bodies also say so of none.
+            (_, None) => Box::new(tokio::io::empty()),
+            (Packing::Gzip, _) => {
+                let mut decoder = GzipDecoder::new(reader);
+                decoder.multiple_members(true);
+                Box::new(decoder)
+            }
+            (Packing::Brotli, _) => Box::new(BrotliDecoder::new(reader)),
+            (_, Some(first)) if is_zlib(first) => Box::new(ZlibDecoder::new(reader)),
+            _ => Box::new(DeflateDecoder::new(reader)),
+        };
+        Ok::<_, io::Error>(ReaderStream::with_capacity(unpacked, PIECE_BYTES))
+    };
+    let pieces = futures::stream::once(unpacked).try_flatten();
     let pieces = pieces.map_err(move |error| {
         let ours = error
             .get_ref()
@@ -274,6 +302,12 @@ fn unpack(
         })
     });
     pieces.boxed()
+}
+
+/// Whether "deflate" is what the standard means by it (RFC 1950, section 2.2), and not the bare form that some servers
+/// send: as the first byte of that it would begin a block that is stored, which nobody begins with.
+fn is_zlib(first: u8) -> bool {
+    first & 0x0f == 8 && first >> 4 <= 7
 }
 
 fn redact(

@@ -48,8 +48,11 @@ impl OwnAddresses {
         let ip = asked.ip().to_canonical();
         let own = self.0.read().unwrap_or_else(PoisonError::into_inner);
         own.iter().any(|own| {
+            // An address that is none leads to the machine itself.
             own.port() == asked.port()
-                && (own.ip().to_canonical() == ip || own.ip().is_unspecified() && is_local(ip))
+                && (own.ip().to_canonical() == ip
+                    || ip.is_unspecified()
+                    || own.ip().is_unspecified() && is_local(ip))
         })
     }
 }

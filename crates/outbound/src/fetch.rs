@@ -4,8 +4,10 @@ use crate::{
     Destination, Error, Redactor,
     audit::{Decision, Kind, Record, Sender},
     body::{self, Body, Bounds, Received, Trail},
-    channel::{Channel, Permit},
-    clients, headers, web_socket,
+    channel::Channel,
+    clients, headers,
+    socket::Counted,
+    web_socket,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use hyper::body::Incoming;
@@ -14,6 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Redirects of one request that are followed.
 pub const REDIRECTS_MAX: u32 = 5;
+/// What makes a tunnel, or has the request for its answer (<https://fetch.spec.whatwg.org/#forbidden-method>).
+const METHODS_REFUSED: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 /// What a request says it comes from that does not say so itself.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("Coracle");
 
@@ -96,32 +100,45 @@ impl Channel {
         let (mut journey, mut destination) = match read {
             Ok(ready) => ready,
             Err(error) => {
-                let mut record = Record::new(sender.clone(), Kind::Fetch, &method);
-                record.failed(&error);
-                drop(Trail::new(self.audit(), record));
+                self.note_refused(Record::new(sender.clone(), Kind::Fetch, &method), &error);
                 return Err(error);
             }
         };
         let mut hop = 0;
         loop {
-            let was_stream = journey.body.is_stream();
-            let response = journey.send(&destination, hop).await?;
-            let Some(next) = location(&response) else {
-                return response.finish(&destination, hop > 0);
+            let head = journey.send(&destination, hop).await?;
+            let is_manual = redirect == Redirect::Manual;
+            let Some(location) = location(&head).filter(|_| !is_manual) else {
+                return head.finish(&destination, hop > 0);
             };
-            match redirect {
-                Redirect::Manual => return response.finish(&destination, hop > 0),
-                Redirect::Error => return Err(Error::Redirected(destination.to_string())),
-                Redirect::Follow => {}
-            }
-            let next = destination.redirected(&next)?;
             hop += 1;
-            if hop > REDIRECTS_MAX {
-                return Err(Error::Redirects(REDIRECTS_MAX, next.to_string()));
+            let next = match destination.redirected(&location) {
+                Ok(next) => next,
+                Err(refused) => {
+                    // Its record comes before that of what it led to.
+                    drop(head);
+                    let error = Error::Destination(refused);
+                    self.note_refused(journey.record(hop), &error);
+                    return Err(error);
+                }
+            };
+            let followed = match (redirect, hop > REDIRECTS_MAX) {
+                (Redirect::Error, _) => Err(Error::Redirected(destination.to_string())),
+                (_, true) => Err(Error::Redirects(REDIRECTS_MAX, next.to_string())),
+                _ => journey.redirected(head.status, &destination, &next),
+            };
+            if let Err(error) = followed {
+                head.trail.note(|record| record.failed(&error));
+                return Err(error);
             }
-            journey.redirected(response.status, was_stream, &destination, &next)?;
             destination = next;
         }
+    }
+
+    /// Tells of a request that went nowhere, for nobody could say where to.
+    fn note_refused(&self, mut record: Record, error: &Error) {
+        record.failed(error);
+        drop(Trail::new(self.audit(), record));
     }
 }
 
@@ -131,7 +148,7 @@ struct Head {
     headers: HeaderMap,
     version_has_reason: bool,
     response: http::Response<Incoming>,
-    permit: Permit,
+    redactor: Option<Redactor>,
     trail: Arc<Trail>,
     bounds: Bounds,
     is_head: bool,
@@ -153,14 +170,19 @@ impl<'a> Journey<'a> {
         pairs: &[(String, String)],
         body: Body,
     ) -> Result<Self, Error> {
-        let method = match Method::from_bytes(method.as_bytes()) {
-            Ok(Method::CONNECT | Method::TRACE) | Err(_) => {
-                let shown: String = method.chars().take(100).collect();
-                return Err(Error::Method(shown.escape_debug().to_string()));
-            }
-            Ok(method) => method,
+        let unsendable = || {
+            let shown: String = method.chars().take(100).collect();
+            Error::Method(shown.escape_debug().to_string())
         };
-        let (mut headers, is_web_socket) = headers::of_request(pairs)?;
+        if METHODS_REFUSED
+            .iter()
+            .any(|refused| refused.eq_ignore_ascii_case(method))
+        {
+            return Err(unsendable());
+        }
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| unsendable())?;
+        let (mut headers, is_asked) = headers::of_request(pairs)?;
+        let is_web_socket = is_asked && method == Method::GET;
         headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
         Ok(Self {
             channel,
@@ -174,18 +196,21 @@ impl<'a> Journey<'a> {
 
     /// Sends it to one place.
     async fn send(&mut self, destination: &Destination, hop: u32) -> Result<Head, Error> {
+        let mut record = self.record(hop);
+        record.destination = destination.to_string();
+        let trail = Trail::begun(self.channel.audit(), record);
+        let outcome = self.send_noted(destination, &trail).await;
+        trail.settle(outcome)
+    }
+
+    fn record(&self, hop: u32) -> Record {
         let kind = match self.is_web_socket {
             true => Kind::WebSocket,
             false => Kind::Fetch,
         };
         let mut record = Record::new(self.sender.clone(), kind, self.method.as_str());
-        (record.destination, record.hop) = (destination.to_string(), hop);
-        let trail = Trail::new(self.channel.audit(), record);
-        let outcome = self.send_noted(destination, &trail).await;
-        if let Err(error) = &outcome {
-            trail.note(|record| record.failed(error));
-        }
-        outcome
+        record.hop = hop;
+        record
     }
 
     async fn send_noted(
@@ -197,6 +222,10 @@ impl<'a> Journey<'a> {
         let limits = channel.limits();
         let asked = (&self.method, &self.headers);
         let mut permit = channel.judge(destination, Some(asked), trail).await?;
+        let place = match self.is_web_socket {
+            true => Some(channel.take_socket()?),
+            false => None,
+        };
         let digest = permit.digest(&self.body);
         let mut is_second_try = false;
         let (mut response, origin, key) = loop {
@@ -204,11 +233,13 @@ impl<'a> Journey<'a> {
             let is_range = headers.contains_key(header::RANGE);
             let accepted = if is_range { "identity" } else { body::UNPACKED };
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted));
+            if self.is_empty_body_said() {
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
             let key = self.is_web_socket.then(|| web_socket::ask(&mut headers));
             let destination = permit
                 .put_in(&self.method, destination, &mut headers, digest)
                 .await?;
-            let was_stream = self.body.is_stream();
             let body = self
                 .body
                 .take(limits.request_bytes_max, &permit.meter(), &trail.sent)?;
@@ -217,9 +248,10 @@ impl<'a> Journey<'a> {
             let request = request(&self.method, &destination, headers, body)?;
             let client = channel.clients().get(permit.reach(), self.is_web_socket);
             let response = clients::send(&client, request, &origin, limits).await?;
-            // A token may have been withdrawn before its time.
+            // A token may have been withdrawn before its time. (AWS says so with 403.)
             let is_refused = [401, 403].contains(&response.status().as_u16());
-            if is_refused && !was_stream && !is_second_try && permit.refused() {
+            let may_try = !self.body.is_stream() && !is_second_try;
+            if is_refused && may_try && permit.refused() {
                 is_second_try = true;
                 continue;
             }
@@ -229,11 +261,17 @@ impl<'a> Journey<'a> {
         trail.note(|record| record.status = status.as_u16());
         let socket = match key {
             Some(key) if status == StatusCode::SWITCHING_PROTOCOLS => {
-                Some(web_socket::take(&mut response, &key, &origin, trail).await?)
+                let upgraded = web_socket::take(&mut response, &key, &origin).await?;
+                Some(Counted::socket(upgraded, trail, permit.meter(), place))
             }
             _ => None,
         };
-        let headers = std::mem::take(response.headers_mut());
+        let mut headers = std::mem::take(response.headers_mut());
+        // Before anything is made of them: a redirect may quote what was put into the query.
+        let mut redactor = permit.redactor()?;
+        if let Some(redactor) = &mut redactor {
+            redact_headers(redactor, &mut headers, trail);
+        }
         let bounds = Bounds {
             origin,
             bytes_max: limits.response_bytes_max,
@@ -245,7 +283,7 @@ impl<'a> Journey<'a> {
             headers,
             version_has_reason: response.version() < http::Version::HTTP_2,
             response,
-            permit,
+            redactor,
             trail: Arc::clone(trail),
             bounds,
             is_head: self.method == Method::HEAD,
@@ -253,11 +291,20 @@ impl<'a> Journey<'a> {
         })
     }
 
+    /// Whether servers are to be told that there is no body: of POST and PUT they expect one, and some refuse a request
+    /// that says nothing of it (<https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch>).
+    fn is_empty_body_said(&self) -> bool {
+        match &self.body {
+            Body::Empty => [Method::POST, Method::PUT].contains(&self.method),
+            Body::Bytes(bytes) => bytes.is_empty(),
+            Body::Stream(_) => false,
+        }
+    }
+
     /// Makes it what it is at the next place, by the Fetch standard ("HTTP-redirect fetch").
     fn redirected(
         &mut self,
         status: StatusCode,
-        was_stream: bool,
         from: &Destination,
         to: &Destination,
     ) -> Result<(), Error> {
@@ -270,7 +317,7 @@ impl<'a> Journey<'a> {
             self.method = Method::GET;
             self.body = Body::Empty;
             headers::leave_body(&mut self.headers);
-        } else if was_stream {
+        } else if self.body.is_stream() {
             return Err(Error::BodyGone(from.to_string()));
         }
         if !from.is_same_origin(to) {
@@ -313,7 +360,7 @@ impl Head {
             mut headers,
             version_has_reason,
             response,
-            permit,
+            redactor,
             trail,
             bounds,
             is_head,
@@ -334,10 +381,6 @@ impl Head {
             None if version_has_reason => status.canonical_reason().unwrap_or_default().into(),
             None => String::new(),
         };
-        let mut redactor = permit.redactor()?;
-        if let Some(redactor) = &mut redactor {
-            redact_headers(redactor, &mut headers, &trail);
-        }
         let has_body = !is_head && ![204, 205, 304].contains(&code) && socket.is_none();
         // (Of a HEAD, what says how the body would be packed is true.)
         let packing = match has_body {

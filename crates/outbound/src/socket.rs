@@ -1,7 +1,7 @@
 //! Connections of bytes: `connect`, and turning one into TLS.
 
 use crate::{
-    Destination, Error, Host,
+    Destination, Error, Host, Meter,
     audit::{Decision, Kind, Record, Sender},
     body::Trail,
     channel::Channel,
@@ -12,7 +12,8 @@ use std::{
     io,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    time::Instant,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -40,16 +41,13 @@ impl Channel {
         sender: &Sender,
     ) -> Result<Connection, Error> {
         let record = Record::new(sender.clone(), Kind::Connect, "");
-        let trail = Trail::new(self.audit(), record);
+        let trail = Trail::begun(self.audit(), record);
         let connected = self.connect_noted(address, &trail).await;
         let secured = match connected {
             Ok(connection) if with_tls => self.start_tls(connection, None).await,
             other => other,
         };
-        if let Err(error) = &secured {
-            trail.note(|record| record.failed(error));
-        }
-        secured
+        trail.settle(secured)
     }
 
     async fn connect_noted(&self, address: &str, trail: &Arc<Trail>) -> Result<Connection, Error> {
@@ -62,12 +60,8 @@ impl Channel {
         let stream = self
             .dialer()
             .dial(&host, destination.port(), permit.reach());
-        let mut counted = Counted::new(stream.await?, trail);
-        counted.place = Some(place);
-        Ok(Connection {
-            socket: Box::new(counted),
-            host,
-        })
+        let socket = Counted::socket(stream.await?, trail, permit.meter(), Some(place));
+        Ok(Connection { socket, host })
     }
 
     /// Goes on in TLS on a connection, with whoever proves to be the host that it is to, or the name that is given.
@@ -102,21 +96,42 @@ impl Channel {
     }
 }
 
-/// A connection whose bytes are counted.
+/// A connection whose bytes are counted, and taken from the budgets.
 pub(crate) struct Counted<S> {
     stream: S,
     trail: Arc<Trail>,
-    /// Its place among the tenant's, where it has one.
-    place: Option<OwnedSemaphorePermit>,
+    meter: Meter,
+    /// Taken from the budgets, and not written yet.
+    paid: usize,
+    /// Its place among the tenant's.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Counted<S> {
+    pub(crate) fn socket(
+        stream: S,
+        trail: &Arc<Trail>,
+        meter: Meter,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Socket {
+        Box::new(Self {
+            stream,
+            trail: Arc::clone(trail),
+            meter,
+            paid: 0,
+            _place: place,
+        })
+    }
 }
 
 impl<S> Counted<S> {
-    pub(crate) fn new(stream: S, trail: &Arc<Trail>) -> Self {
-        Self {
-            stream,
-            trail: Arc::clone(trail),
-            place: None,
-        }
+    fn take(&self, bytes: usize) -> io::Result<()> {
+        let taken = self.meter.take_bytes(bytes as u64, Instant::now());
+        taken.map_err(|error| {
+            let error = Error::Budget(error);
+            self.trail.note(|record| record.failed(&error));
+            io::Error::other(error)
+        })
     }
 }
 
@@ -127,9 +142,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.trail.receive(buffer.filled().len() - before);
-        polled
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = buffer.filled().len() - before;
+        self.trail.receive(read);
+        self.take(read).inspect_err(|_| buffer.set_filled(before))?;
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -139,11 +156,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        if let Poll::Ready(Ok(written)) = polled {
-            self.trail.sent.fetch_add(written as u64, Ordering::Relaxed);
+        let unpaid = bytes.len().saturating_sub(self.paid);
+        if unpaid > 0 {
+            self.take(unpaid)?;
+            self.paid += unpaid;
         }
-        polled
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
+        self.paid -= written;
+        self.trail.sent.fetch_add(written as u64, Ordering::Relaxed);
+        Poll::Ready(Ok(written))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,12 +1,11 @@
 //! The handshake of WebSockets (RFC 6455, section 4). What is said on the connection afterwards is the worker's.
 
-use crate::{Error, body::Trail, fetch::Socket, socket::Counted};
+use crate::Error;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, header};
-use hyper::body::Incoming;
+use hyper::{body::Incoming, upgrade::Upgraded};
 use hyper_util::rt::TokioIo;
 use sha1::{Digest as _, Sha1};
-use std::sync::Arc;
 
 const ACCEPT_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -35,8 +34,7 @@ pub(crate) async fn take(
     response: &mut http::Response<Incoming>,
     key: &str,
     origin: &str,
-    trail: &Arc<Trail>,
-) -> Result<Socket, Error> {
+) -> Result<TokioIo<Upgraded>, Error> {
     let wrong = |reason: String| Error::Protocol {
         origin: origin.into(),
         reason,
@@ -52,8 +50,9 @@ pub(crate) async fn take(
         return Err(wrong("it uses an extension that was not asked for".into()));
     }
     let upgraded = hyper::upgrade::on(response).await;
-    let upgraded = upgraded.map_err(|error| wrong(error.to_string()))?;
-    Ok(Box::new(Counted::new(TokioIo::new(upgraded), trail)))
+    Ok(TokioIo::new(
+        upgraded.map_err(|error| wrong(error.to_string()))?,
+    ))
 }
 
 fn accept_of(key: &str) -> String {
@@ -69,6 +68,6 @@ mod tests {
     #[test]
     fn the_accept_is_that_of_the_specification() {
         let accept = super::accept_of("dGhlIHNhbXBsZSBub25jZQ==");
-        assert_eq!(accept, "s3pPLMBiTxaQ9kYGzz4hwkp4EOU=");
+        assert_eq!(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 }
