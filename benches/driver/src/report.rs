@@ -140,6 +140,16 @@ pub(crate) fn write(
             }),
         },
         Row {
+            what: "a request to a gateway of the client's, added to a warm call, p50",
+            unit: "ms",
+            peer: None,
+            ours: Some(ours.gateway_ms.quantile(0.5) - ours.warm_ms.quantile(0.5)),
+            budget: Some(Budget {
+                most: 0.3,
+                peer: None,
+            }),
+        },
+        Row {
             what: "memory of a live isolate, loaded and called once (PSS)",
             unit: "MiB",
             peer: peer_figure("/memory_per_live_isolate_bytes").map(mib),
