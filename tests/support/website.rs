@@ -3,7 +3,7 @@
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::State,
+    extract::{DefaultBodyLimit, State},
     http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
@@ -46,6 +46,7 @@ impl Website {
         let address = listener.local_addr().unwrap();
         let app = Router::new()
             .fallback(answer)
+            .layer(DefaultBodyLimit::disable())
             .with_state(Arc::clone(&asked));
         let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self {
