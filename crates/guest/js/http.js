@@ -208,8 +208,10 @@ function fetchFrom(hook, request) {
     answer.promise,
     (response) => {
       stopListening();
-      if (isResponse(response)) deferred.resolve(response);
-      else deferred.reject(new TypeErrorConstructor("What the request was sent to did not answer with a Response."));
+      if (isResponse(response)) {
+        if (signal !== undefined) abortBodyWith(responseState(response).body, signal);
+        deferred.resolve(response);
+      } else deferred.reject(new TypeErrorConstructor("What the request was sent to did not answer with a Response."));
     },
     (error) => {
       stopListening();
@@ -217,6 +219,47 @@ function fetchFrom(hook, request) {
     },
   );
   return deferred.promise;
+}
+
+// A body that is a stream ends with the signal, and whoever feeds it is told.
+function abortBodyWith(body, signal) {
+  if (body === undefined || body.stream === undefined) return;
+  const source = takeByteSource(body.stream);
+  let waiting;
+  let isAborted = signal.isAborted;
+  const onAborted = (reason) => {
+    isAborted = true;
+    markHandled(source.cancel(reason));
+    if (waiting !== undefined) waiting.reject(reason);
+  };
+  const stop = () => removeAbortAlgorithm(signal, onAborted);
+  body.stream = newByteStream({
+    __proto__: null,
+    pull(bytesMax) {
+      if (isAborted) return PromiseReject(signal.reason);
+      const deferred = newDeferred();
+      waiting = deferred;
+      react(
+        source.pull(bytesMax),
+        (bytes) => {
+          waiting = undefined;
+          if (bytes === undefined) stop();
+          deferred.resolve(bytes);
+        },
+        (error) => {
+          waiting = undefined;
+          stop();
+          deferred.reject(error);
+        },
+      );
+      return deferred.promise;
+    },
+    cancel(reason) {
+      stop();
+      return source.cancel(reason);
+    },
+  });
+  addAbortAlgorithm(signal, onAborted);
 }
 
 // --- requests that come in ---

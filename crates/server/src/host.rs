@@ -8,8 +8,8 @@ use crate::{
 };
 use coracle_isolate::{Bytes, CallAccess, Form, Kind, Outcome, Report, Thrown, Usage};
 use coracle_value::{Bounds, ErrorValue, Value};
-use futures::future::BoxFuture;
-use std::sync::Arc;
+use futures::{FutureExt, future::BoxFuture};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::{runtime::Handle, sync::oneshot};
 
 /// What a caller is told when the server ends.
@@ -148,9 +148,13 @@ impl Host {
         let (kept, given_up) = oneshot::channel();
         let object = Arc::clone(&self.object);
         self.runtime.spawn(async move {
+            let outcome = AssertUnwindSafe(async move { object.call(call).await }).catch_unwind();
             tokio::select! {
                 biased;
-                outcome = object.call(call) => answer_to.send(answer(outcome)),
+                outcome = outcome => match outcome {
+                    Ok(outcome) => answer_to.send(answer(outcome)),
+                    Err(_) => answer_to.broke(),
+                },
                 _ = given_up => {}
             }
         });

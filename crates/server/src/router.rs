@@ -230,6 +230,14 @@ impl AnswerTo {
         }
     }
 
+    /// What was called has panicked. Not while the service's state is held.
+    pub(crate) fn broke(self) {
+        if let Self::Operation { service, .. } = &self {
+            service.metrics().panicked();
+        }
+        self.fail("The server has failed at this call: please report it.");
+    }
+
     /// The call did not come through. Not while the service's state is held.
     pub(crate) fn fail(self, reason: &str) {
         match self {

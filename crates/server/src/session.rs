@@ -15,6 +15,7 @@ use coracle_loader::{
     Limits, LimitsRequest, Outbound, PolicyAsked, Problems, Refusal, SessionId, TenantId,
     WorkerCode, WorkerId, check,
 };
+use coracle_outbound::{Policy, PolicyOrigin};
 use std::{
     collections::HashSet,
     sync::{Arc, Weak},
@@ -79,7 +80,7 @@ pub enum LoadError {
 pub(crate) const REFUSED_NONE: &str = "This worker is not permitted to access the internet via global functions like fetch(). It must use \
                             capabilities (such as bindings in 'env') to talk to the outside world.";
 const REFUSED_POLICY: &str = "This worker is not permitted to access the internet via global functions like fetch(): the server has \
-                              no outbound policy, which denies every request. Start it with --outbound FILE and a rule that \
+                              no outbound policy, which denies every request. Start it with --outbound-file FILE and a rule that \
                               allows this one, or give the worker a globalOutbound of its own.";
 
 impl Session {
@@ -212,7 +213,12 @@ impl Session {
                 PolicyAsked::Named(name) => Err(LoadError::Outbound(format!(
                     "the server has no policy \"{name}\""
                 ))),
-                PolicyAsked::Session | PolicyAsked::Given(_) => Ok(None),
+                PolicyAsked::Given(rules) => {
+                    let read = Policy::of_json("given", PolicyOrigin::Client, rules);
+                    read.map_err(|error| LoadError::Outbound(error.to_string()))?;
+                    Ok(None)
+                }
+                PolicyAsked::Session => Ok(None),
             };
         };
         let door = egress.door(&self.0.tenant, asked, ask);

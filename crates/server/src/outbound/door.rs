@@ -108,7 +108,10 @@ impl Door {
         };
         let is_whole = timeout(SHORT_BODY_TIME, gather).await == Ok(true);
         if is_whole && pieces.iter().all(Result::is_ok) {
-            let whole: Vec<u8> = pieces.into_iter().flatten().flatten().collect();
+            let mut whole = Vec::with_capacity(bytes);
+            for piece in pieces.iter().flatten() {
+                whole.extend_from_slice(piece);
+            }
             return Value::ArrayBuffer(whole);
         }
         let body = futures::stream::iter(pieces).chain(body).boxed();

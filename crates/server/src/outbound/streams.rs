@@ -15,7 +15,10 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::{
+    io,
+    sync::{Arc, Mutex as StdMutex, PoisonError},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split},
     runtime::Handle,
@@ -64,20 +67,32 @@ fn bytes_asked(args: &[Value]) -> usize {
 }
 
 /// A response's body. Dropping it closes the connection.
-pub(super) struct BodySource(Mutex<Option<(Received, Bytes)>>);
+pub(super) struct BodySource {
+    state: Mutex<Option<(Received, Bytes)>>,
+    /// Ends it, and the read that is waited for.
+    cancelled: CancellationToken,
+}
 
 impl BodySource {
     pub(super) fn shared(body: Received) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some((body, Bytes::new())))))
+        Arc::new(Self {
+            state: Mutex::new(Some((body, Bytes::new()))),
+            cancelled: CancellationToken::new(),
+        })
     }
 
     async fn pull(&self, bytes_max: usize) -> Result<Reply, Failure> {
-        let mut state = self.0.lock().await;
+        let mut state = self.state.lock().await;
         let Some((body, left)) = &mut *state else {
             return Ok(Reply::of(Value::Undefined));
         };
         while left.is_empty() {
-            match body.next().await {
+            let next = tokio::select! {
+                biased;
+                () = self.cancelled.cancelled() => None,
+                next = body.next() => next,
+            };
+            match next {
                 Some(Ok(piece)) => *left = piece,
                 Some(Err(error)) => {
                     *state = None;
@@ -104,7 +119,8 @@ impl HostObject for BodySource {
             match call.method()? {
                 ("pull", args) => self.pull(bytes_asked(&args)).await,
                 ("cancel", _) => {
-                    *self.0.lock().await = None;
+                    self.cancelled.cancel();
+                    *self.state.lock().await = None;
                     Ok(Reply::of(Value::Undefined))
                 }
                 (other, _) => Err(unknown(other)),
@@ -129,12 +145,16 @@ pub(super) struct SocketParts {
 
 struct Reading {
     half: Mutex<Option<ReadHalf<Socket>>>,
-    /// Ends the read that is waited for.
+    /// Ends the read that is waited for, because the connection goes on in TLS.
     over: CancellationToken,
+    /// Ends it, because nobody reads any more.
+    cancelled: CancellationToken,
 }
 
 struct Writing {
     half: Mutex<Option<WriteHalf<Socket>>>,
+    /// Ends the write that is waited for, because nobody writes any more.
+    aborted: CancellationToken,
 }
 
 impl SocketParts {
@@ -144,9 +164,11 @@ impl SocketParts {
             reading: Arc::new(Reading {
                 half: Mutex::new(Some(reading)),
                 over: CancellationToken::new(),
+                cancelled: CancellationToken::new(),
             }),
             writing: Arc::new(Writing {
                 half: Mutex::new(Some(writing)),
+                aborted: CancellationToken::new(),
             }),
             runtime: runtime.clone(),
         }
@@ -186,21 +208,20 @@ impl HostObject for Reading {
                     let Some(stream) = &mut *half else {
                         return Ok(Reply::of(Value::Undefined));
                     };
-                    let mut bytes = vec![0; bytes_asked(&args).min(PULL_BYTES as usize)];
+                    let bytes_max = bytes_asked(&args).min(PULL_BYTES as usize);
+                    let mut bytes = Vec::with_capacity(bytes_max);
                     let read = tokio::select! {
                         biased;
                         () = self.over.cancelled() => return Ok(Reply::of(Value::Undefined)),
-                        read = stream.read(&mut bytes) => read,
+                        () = self.cancelled.cancelled() => Ok(0),
+                        read = stream.read_buf(&mut bytes) => read,
                     };
                     match read {
                         Ok(0) => {
                             *half = None;
                             Ok(Reply::of(Value::Undefined))
                         }
-                        Ok(count) => {
-                            bytes.truncate(count);
-                            Ok(Reply::of(Value::uint8_array(bytes)))
-                        }
+                        Ok(_) => Ok(Reply::of(Value::uint8_array(bytes))),
                         Err(error) => {
                             *half = None;
                             Err(broken(&error))
@@ -209,6 +230,7 @@ impl HostObject for Reading {
                 }
                 ("cancel", _) => {
                     if !self.over.is_cancelled() {
+                        self.cancelled.cancel();
                         *self.half.lock().await = None;
                     }
                     Ok(Reply::of(Value::Undefined))
@@ -227,6 +249,9 @@ impl HostObject for Writing {
     fn call(self: Arc<Self>, call: HostCall) -> BoxFuture<'static, Result<Reply, Failure>> {
         Box::pin(async move {
             let (method, args) = call.method()?;
+            if method == "abort" {
+                self.aborted.cancel();
+            }
             let mut half = self.half.lock().await;
             let outcome = match (method, &mut *half) {
                 ("write", None) => return Err(Failure::type_error("This stream is closed.")),
@@ -235,9 +260,10 @@ impl HostObject for Writing {
                     let bytes = args.first().and_then(Value::as_bytes);
                     let bytes = bytes
                         .ok_or_else(|| Failure::type_error("A byte stream takes a Uint8Array."))?;
-                    match stream.write_all(bytes).await {
-                        Ok(()) => stream.flush().await,
-                        Err(error) => Err(error),
+                    tokio::select! {
+                        biased;
+                        () = self.aborted.cancelled() => Err(io::ErrorKind::ConnectionAborted.into()),
+                        written = write(stream, bytes) => written,
                     }
                 }
                 ("close", Some(stream)) => {
@@ -251,13 +277,21 @@ impl HostObject for Writing {
                 }
                 (other, _) => return Err(unknown(other)),
             };
-            outcome.map_err(|error| broken(&error))?;
+            if let Err(error) = outcome {
+                *half = None;
+                return Err(broken(&error));
+            }
             Ok(Reply::of(Value::Undefined))
         })
     }
 }
 
-fn broken(error: &std::io::Error) -> Failure {
+async fn write(stream: &mut WriteHalf<Socket>, bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await
+}
+
+fn broken(error: &io::Error) -> Failure {
     Failure {
         name: "TypeError",
         message: format!("the connection broke: {error}"),
