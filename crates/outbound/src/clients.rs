@@ -2,7 +2,7 @@
 //! addresses has others than what may not, so that no connection is used for what it was not judged for.
 
 use crate::{
-    Error,
+    Destination, Error,
     body::{Sent, why},
     config::RequestLimits,
     dial::{Connector, Dialer, Reach},
@@ -14,17 +14,15 @@ use hyper_util::{
 };
 use rustls::ClientConfig;
 use std::{
-    collections::HashMap,
     error::Error as _,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 /// How long a connection is kept that nothing is sent on.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
-/// Bytes of headers that a server may send, which is also what one is read with at once.
+/// Bytes of headers that a server may send. (Of headers it may send 100, which is hyper's own limit.)
 const HEADER_BYTES_MAX: usize = 128 << 10;
-const HEADERS_MAX: usize = 256;
 
 pub(crate) type HttpClient = Client<Connector, Sent>;
 
@@ -42,7 +40,8 @@ pub(crate) struct Tls {
 pub(crate) struct Clients {
     dialer: Arc<Dialer>,
     tls: Arc<Tls>,
-    made: Mutex<HashMap<(Reach, bool), HttpClient>>,
+    /// By reach, and by whether it is for WebSockets.
+    made: [[OnceLock<HttpClient>; 2]; Reach::COUNT],
 }
 
 impl Clients {
@@ -50,16 +49,13 @@ impl Clients {
         Self {
             dialer: Arc::clone(dialer),
             tls: Arc::clone(tls),
-            made: Mutex::default(),
+            made: Default::default(),
         }
     }
 
-    pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let client = made.entry((reach, is_web_socket));
-        client
-            .or_insert_with(|| self.make(reach, is_web_socket))
-            .clone()
+    pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> &HttpClient {
+        let made = &self.made[reach as usize][usize::from(is_web_socket)];
+        made.get_or_init(|| self.make(reach, is_web_socket))
     }
 
     fn make(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
@@ -78,7 +74,6 @@ impl Clients {
             .pool_idle_timeout(IDLE_TIME_MAX)
             .pool_max_idle_per_host(self.dialer.limits.idle_connections_max)
             .http1_max_buf_size(HEADER_BYTES_MAX)
-            .http1_max_headers(HEADERS_MAX)
             .http2_max_header_list_size(HEADER_BYTES_MAX as u32)
             .build(connector)
     }
@@ -88,13 +83,13 @@ impl Clients {
 pub(crate) async fn send(
     client: &HttpClient,
     request: http::Request<Sent>,
-    origin: &str,
+    destination: &Destination,
     limits: &RequestLimits,
 ) -> Result<http::Response<Incoming>, Error> {
     match tokio::time::timeout(limits.response(), client.request(request)).await {
-        Ok(outcome) => outcome.map_err(|error| told(&error, origin)),
+        Ok(outcome) => outcome.map_err(|error| told(&error, destination)),
         Err(_) => Err(Error::TooSlow {
-            origin: origin.into(),
+            origin: destination.origin(),
             what: "answer",
             time_max: limits.response(),
             limit: "response_ms_max",
@@ -103,7 +98,7 @@ pub(crate) async fn send(
 }
 
 /// What went wrong, which may be of ours: of the connection, or of the body.
-fn told(error: &ClientError, origin: &str) -> Error {
+fn told(error: &ClientError, destination: &Destination) -> Error {
     let mut source = error.source();
     while let Some(inner) = source {
         if let Some(ours) = inner.downcast_ref::<Error>() {
@@ -112,7 +107,7 @@ fn told(error: &ClientError, origin: &str) -> Error {
         source = inner.source();
     }
     Error::Protocol {
-        origin: origin.into(),
+        origin: destination.origin(),
         reason: why(error),
     }
 }

@@ -78,7 +78,7 @@ pub(crate) struct Proxy {
 }
 
 /// Which addresses may be reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Public ones.
     Public,
@@ -86,6 +86,10 @@ pub(crate) enum Reach {
     Private,
     /// Anything but the server itself, for what an operator has said to ask.
     Operator,
+}
+
+impl Reach {
+    pub(crate) const COUNT: usize = Self::Operator as usize + 1;
 }
 
 impl Dialer {
