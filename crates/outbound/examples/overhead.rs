@@ -42,24 +42,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let count = std::env::args()
         .nth(1)
         .map_or(Ok(20_000), |text| text.parse())?;
-    let (told, address) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build();
-        let served = runtime.map(|runtime| runtime.block_on(serve(&told)));
-        served.map(|served| served.map_err(|error| error.to_string()))
-    });
-    let server = address.recv()?;
+    // One thread for all, so that no time is that of waking another.
     let runtime = tokio::runtime::Builder::new_current_thread();
-    { runtime }
-        .enable_all()
-        .build()?
-        .block_on(measure(server, count))
+    let runtime = { runtime }.enable_all().build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let server = listener.local_addr()?;
+        tokio::spawn(serve(listener));
+        measure(server, count).await
+    })
 }
 
-async fn serve(told: &std::sync::mpsc::Sender<SocketAddr>) -> Result<(), Box<dyn Error>> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    told.send(listener.local_addr()?)?;
+async fn serve(listener: TcpListener) -> std::io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;

@@ -5,7 +5,7 @@ use crate::{
     Destination, Error,
     body::{Sent, why},
     config::RequestLimits,
-    dial::{Connector, Dialer, Reach},
+    dial::{Connector, Dialer, Reach, Share},
 };
 use hyper::body::Incoming;
 use hyper_util::{
@@ -15,7 +15,7 @@ use hyper_util::{
 use rustls::ClientConfig;
 use std::{
     error::Error as _,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -36,26 +36,36 @@ pub(crate) struct Tls {
     pub(crate) bare: Arc<ClientConfig>,
 }
 
+/// By reach, and by whether it is for WebSockets.
+type Made = [[Option<HttpClient>; 2]; Reach::COUNT];
+
 /// The clients of one tenant, or of the operator.
 pub(crate) struct Clients {
     dialer: Arc<Dialer>,
     tls: Arc<Tls>,
-    /// By reach, and by whether it is for WebSockets.
-    made: [[OnceLock<HttpClient>; 2]; Reach::COUNT],
+    share: Arc<Share>,
+    made: Mutex<Made>,
 }
 
 impl Clients {
-    pub(crate) fn new(dialer: &Arc<Dialer>, tls: &Arc<Tls>) -> Self {
+    pub(crate) fn new(dialer: &Arc<Dialer>, tls: &Arc<Tls>, share: &Arc<Share>) -> Self {
         Self {
             dialer: Arc::clone(dialer),
             tls: Arc::clone(tls),
-            made: Default::default(),
+            share: Arc::clone(share),
+            made: Mutex::default(),
         }
     }
 
-    pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> &HttpClient {
-        let made = &self.made[reach as usize][usize::from(is_web_socket)];
-        made.get_or_init(|| self.make(reach, is_web_socket))
+    pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.share.connections.available_permits() == 0 {
+            // The connections that are kept and not used end with the clients that keep them.
+            *made = Made::default();
+        }
+        let client = &mut made[reach as usize][usize::from(is_web_socket)];
+        let client = client.get_or_insert_with(|| self.make(reach, is_web_socket));
+        client.clone()
     }
 
     fn make(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
@@ -67,6 +77,7 @@ impl Clients {
             dialer: Arc::clone(&self.dialer),
             tls: Arc::clone(tls),
             reach,
+            share: Arc::clone(&self.share),
         };
         Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())

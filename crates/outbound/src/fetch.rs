@@ -246,7 +246,7 @@ impl<'a> Journey<'a> {
             trail.note(|record| record.decision = Decision::Allowed);
             let request = request(&self.method, &destination, headers, body)?;
             let client = channel.clients().get(permit.reach(), self.is_web_socket);
-            let response = clients::send(client, request, &destination, limits).await?;
+            let response = clients::send(&client, request, &destination, limits).await?;
             // A token may have been withdrawn before its time. (AWS says so with 403.)
             let is_refused = [401, 403].contains(&response.status().as_u16());
             let may_try = !self.body.is_stream() && !is_second_try;
