@@ -16,6 +16,7 @@ mod neighbour;
 mod process;
 mod proxy;
 mod server;
+pub mod website;
 pub mod wire;
 
 pub use admin::{Gauges, get};

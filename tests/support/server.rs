@@ -8,7 +8,7 @@ use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
+    sync::{Arc, Mutex, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -21,6 +21,7 @@ pub struct Server {
     child: Child,
     addresses: Vec<String>,
     admin: SocketAddr,
+    log: Arc<Mutex<String>>,
 }
 
 impl Server {
@@ -44,12 +45,14 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the server can be started");
-        let lines = lines_of(child.stderr.take().expect("it was piped"));
+        let log = Arc::default();
+        let lines = lines_of(child.stderr.take().expect("it was piped"), &log);
         match read_addresses(&lines) {
             Ok((addresses, admin)) => Self {
                 child,
                 addresses,
                 admin,
+                log,
             },
             Err(problem) => {
                 let _ = child.kill();
@@ -71,6 +74,11 @@ impl Server {
 
     pub fn admin(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// What it has written to its log so far.
+    pub fn log(&self) -> String {
+        self.log.lock().expect("nobody panics with it").clone()
     }
 
     pub fn pid(&self) -> u32 {
@@ -140,11 +148,19 @@ impl Drop for Server {
     }
 }
 
-fn lines_of(output: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+fn lines_of(
+    output: impl std::io::Read + Send + 'static,
+    log: &Arc<Mutex<String>>,
+) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel();
+    let log = Arc::clone(log);
     thread::spawn(move || {
         // Read to the end, so that the server never waits for a reader.
         for line in BufReader::new(output).lines().map_while(Result::ok) {
+            let mut log = log.lock().expect("nobody panics with it");
+            log.push_str(&line);
+            log.push('\n');
+            drop(log);
             let _ = sender.send(line);
         }
     });

@@ -32,6 +32,8 @@ pub(crate) struct Figures {
     pub(crate) tools_sequential_ms: Samples,
     pub(crate) tools_concurrent_ms: Samples,
     pub(crate) warm_ms: Samples,
+    /// Warm calls that send a request to a gateway of the client's.
+    pub(crate) gateway_ms: Samples,
     pub(crate) warm_cpu_us: f64,
     pub(crate) warm_per_second: f64,
     pub(crate) live_isolates: usize,
@@ -62,6 +64,7 @@ impl Figures {
             "tools_sequential_ms": self.tools_sequential_ms.json(),
             "tools_concurrent_ms": self.tools_concurrent_ms.json(),
             "warm_ms": self.warm_ms.json(),
+            "gateway_ms": self.gateway_ms.json(),
             "warm_cpu_us": self.warm_cpu_us,
             "warm_per_second": self.warm_per_second,
             "memory_per_isolate_bytes": self.memory_per_isolate_bytes,
@@ -78,6 +81,8 @@ impl Figures {
 }
 
 const SMALL: &str = "export default { async run(n) { return n + 1; } };";
+
+const FETCHES: &str = "export default { async run(n) { return n + (await fetch('https://gateway.test/')).status; } };";
 
 pub(crate) async fn measure(
     executable: &Path,
@@ -149,6 +154,18 @@ pub(crate) async fn measure(
     bounded(calls, 64).await?;
     let warm_per_second = count as f64 / began.elapsed().as_secs_f64();
 
+    let worker = client.load_with(FETCHES, Some(rpc::gateway()));
+    let entrypoint = rpc::entrypoint(&worker, 0, 0);
+    let mut gateway_ms = Samples::default();
+    for _ in 0..scale(1_000, 200) {
+        rpc::call_expecting(&entrypoint, &json!(1), &json!(201)).await?;
+    }
+    for _ in 0..count {
+        let began = Instant::now();
+        rpc::call_expecting(&entrypoint, &json!(1), &json!(201)).await?;
+        gateway_ms.push(ms(began));
+    }
+
     progress("JSON and programs");
     let json_ms = programs(&client, &workloads.json_source, &workloads.json).await?;
     let programs_ms = programs(&client, &workloads.cpu_source, &workloads.programs).await?;
@@ -183,6 +200,7 @@ pub(crate) async fn measure(
         tools_sequential_ms,
         tools_concurrent_ms,
         warm_ms,
+        gateway_ms,
         warm_cpu_us,
         warm_per_second,
         live_isolates,

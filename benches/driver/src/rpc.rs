@@ -46,9 +46,21 @@ impl Client {
 
     /// Loads a worker of one module. Pipelined: nothing is waited for.
     pub(crate) fn load(&self, source: &str) -> worker::Client {
+        self.load_with(source, None)
+    }
+
+    /// The same, with a gateway for its requests.
+    pub(crate) fn load_with(
+        &self,
+        source: &str,
+        gateway: Option<target::Client>,
+    ) -> worker::Client {
         let mut request = self.loader.load_request();
         let mut code = request.get().init_code();
         code.set_main_module("main.js");
+        if let Some(gateway) = gateway {
+            code.reborrow().init_outbound().set_gateway(gateway);
+        }
         let mut module = code.init_modules(1).get(0);
         module.set_name("main.js");
         module.init_body().set_es_module(source);
@@ -127,6 +139,30 @@ impl target::Server for Tool {
         results.get().init_outcome().init_value().set_cbor(&[1]);
         Ok(())
     }
+}
+
+/// A gateway of the client's: answers each request with an empty response.
+struct Gateway;
+
+impl target::Server for Gateway {
+    async fn call(
+        self: Rc<Self>,
+        _params: target::CallParams,
+        mut results: target::CallResults,
+    ) -> Result<(), capnp::Error> {
+        // A Response with nothing said of it.
+        let response = [0xd9, 0x9c, 0x47, 0xa0];
+        results
+            .get()
+            .init_outcome()
+            .init_value()
+            .set_cbor(&response);
+        Ok(())
+    }
+}
+
+pub(crate) fn gateway() -> target::Client {
+    capnp_rpc::new_client(Gateway)
 }
 
 /// Calls `run(tool)` with a function of this process that answers 1.

@@ -47,6 +47,10 @@ function responseContent(parts) {
     headers: pairsOf(parts.headers),
     body: bodyContent(parts.body),
   };
+  if (parts.url !== "") {
+    content.url = parts.url;
+    content.redirected = parts.redirected;
+  }
   if (parts.ends !== undefined) content.webSocket = parts.ends;
   return content;
 }
@@ -122,6 +126,8 @@ function responseOfContent(content) {
     headers: flatOf(ownData(content, "headers"), "Response"),
     body: NULL_BODY_STATUS[status] === true ? undefined : body,
     ends,
+    url: textOf(content, "url", "", "Response"),
+    redirected: ownData(content, "redirected") === true,
   });
 }
 

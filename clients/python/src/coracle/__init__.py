@@ -50,6 +50,7 @@ from .errors import (
 )
 from .http import Blob, Headers, Request, Response
 from .outcome import LogLine, Outcome, Usage
+from .policy import Policy
 from .server import Server, serve
 from .session import DEFAULT_ADDRESS, Connecting, Session, Worker, connect
 from .streams import Sink, Stream
@@ -102,6 +103,7 @@ __all__ = [
     "MemoryExceeded",
     "Module",
     "Outcome",
+    "Policy",
     "OverloadedError",
     "RefusedError",
     "RegExp",

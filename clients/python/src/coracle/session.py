@@ -14,6 +14,7 @@ from .code_source import CodeSource, ServedSource
 from .connection import Connection, error_of
 from .errors import ConnectError, CoracleError
 from .outcome import Outcome
+from .policy import Asker, Policy
 from .stubs import Loader, Stub
 from .targets import Gateway, RpcTarget, Tail, Target
 from .values import UNDEFINED
@@ -134,8 +135,8 @@ class Session:
             :class:`~coracle.CommonJs`, :class:`~coracle.Text`, :class:`~coracle.Json` and others.
         :param main_module: The module whose exports are the entrypoints; by default the first.
         :param env: The worker's bindings: data, functions, objects, stubs.
-        :param outbound: Where its ``fetch()`` and ``connect()`` go: ``UNDEFINED`` for the session's policy, None for nowhere,
-            or a gateway: a stub, an object with ``async def fetch(self, request)`` (and ``connect(self, address, options=None)``),
+        :param outbound: Where its ``fetch()`` and ``connect()`` go: ``UNDEFINED`` for the session's policy, a
+            :class:`~coracle.Policy` for a narrower one, None for nowhere, or a gateway: a stub, an object with ``async def fetch(self, request)`` (and ``connect(self, address, options=None)``),
             or a function that takes a :class:`~coracle.Request` and returns a :class:`~coracle.Response`.
         :param limits: Lower limits than the server's.
         :param tails: What is told of each call when it is over: functions that take a list of events, ``RpcTarget``s
@@ -201,10 +202,20 @@ class Session:
             self._connection.write_value(builder.init("env"), env, keep=keep)
         if outbound is None:
             builder.outbound.none = None
+        elif isinstance(outbound, Policy):
+            self._write_policy(builder.outbound, outbound, keep)
         elif outbound is not UNDEFINED:
             gateway = outbound if isinstance(outbound, (Stub, Target, RpcTarget)) else Gateway(outbound)
             builder.outbound.gateway = self._connection.capability(gateway, keep=keep)
         builder.limits = limits_fields(limits)
+
+    def _write_policy(self, builder: Any, policy: Policy, keep: bool) -> None:
+        if policy.name is not None:
+            builder.policyNamed = policy.name
+        elif policy.rules is not None:
+            builder.policyGiven = policy.text
+        if policy.ask is not None:
+            builder.ask = self._connection.capability(Asker(policy.ask), keep=keep)
 
     def _tail(self, tail: object) -> Any:
         return self._connection.capability(tail if isinstance(tail, Stub) else Tail(tail))
