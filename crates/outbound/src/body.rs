@@ -1,25 +1,30 @@
 //! Bodies, bounded both ways: bytes, and the time that they may stand still.
 
 use crate::{
-    Error, Meter, Redactor,
-    audit::{Audit, Record},
+    Destination, Error, Meter, Redactor,
+    audit::{Audit, Record, Sender},
 };
 use async_compression::tokio::bufread::{BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
 use http::{HeaderMap, header};
-use http_body::Frame;
-use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Incoming;
 use std::{
     io,
+    pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
-use tokio::io::{AsyncBufReadExt as _, AsyncRead};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead},
+    time::Sleep,
+};
 use tokio_util::io::{ReaderStream, StreamReader};
 
 /// Bytes of an unpacked body that come at once.
@@ -130,8 +135,8 @@ impl Trail {
         note(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    pub(crate) fn receive(&self, bytes: usize) -> u64 {
-        self.received.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64
+    pub(crate) fn receive(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
@@ -141,19 +146,44 @@ impl Drop for Trail {
             .record
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
+        let empty = Record::new(Sender::default(), record.kind, "");
+        let mut record = std::mem::replace(record, empty);
         record.bytes_sent = self.sent.load(Ordering::Relaxed);
         record.bytes_received = *self.received.get_mut();
         record.duration = self.begun.elapsed();
-        self.audit.record(record.clone());
+        self.audit.record(record);
     }
 }
 
 /// What a response's body is bounded by.
 pub(crate) struct Bounds {
-    pub(crate) origin: String,
+    /// Where it comes from.
+    pub(crate) destination: Destination,
     pub(crate) bytes_max: u64,
     pub(crate) idle: Duration,
     pub(crate) meter: Meter,
+}
+
+impl Bounds {
+    /// Counts what came.
+    fn count(&self, bytes: &mut u64, piece: &Bytes) -> Result<(), Error> {
+        *bytes += piece.len() as u64;
+        match *bytes > self.bytes_max {
+            true => Err(Error::TooLarge {
+                what: "the response's body",
+                bytes_max: self.bytes_max,
+                limit: "response_bytes_max",
+            }),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn wrong(&self, reason: String) -> Error {
+        Error::Protocol {
+            origin: self.destination.origin(),
+            reason,
+        }
+    }
 }
 
 /// A response's body.
@@ -196,76 +226,116 @@ pub(crate) fn received(
     trail: Arc<Trail>,
 ) -> Received {
     let bounds = Arc::new(bounds);
-    let raw = within_idle(body.into_data_stream(), Arc::clone(&bounds));
-    let counted = bounded(raw, Arc::clone(&bounds), 0);
-    let unpacked = match packing {
-        Packing::None => counted.boxed(),
-        packing => bounded(unpack(counted, packing, &bounds), Arc::clone(&bounds), 0).boxed(),
+    let raw = Raw {
+        body,
+        bounds: Arc::clone(&bounds),
+        bytes: 0,
+        late: None,
     };
-    let taken = unpacked.map(move |piece| {
-        let piece = piece?;
-        bounds
-            .meter
-            .take_bytes(piece.len() as u64, Instant::now())?;
-        Ok(piece)
-    });
-    let redacted = match redactor {
-        None => taken.boxed(),
-        Some(redactor) => redact(taken, redactor, Arc::clone(&trail)).boxed(),
-    };
-    redacted
-        .map(move |piece| {
-            match &piece {
-                Ok(piece) => _ = trail.receive(piece.len()),
-                Err(error) => trail.note(|record| record.failed(error)),
+    let told = |stream| Told::boxed(stream, Arc::clone(&bounds), Arc::clone(&trail));
+    match (packing, redactor) {
+        // The usual case has no more steps than it needs.
+        (Packing::None, None) => Told::boxed(raw, bounds, trail),
+        (Packing::None, Some(redactor)) => told(redact(raw, redactor, Arc::clone(&trail))),
+        (packing, redactor) => {
+            let unpacked = unpack(raw, packing, &bounds);
+            match redactor {
+                None => told(unpacked),
+                Some(redactor) => told(redact(unpacked, redactor, Arc::clone(&trail))),
             }
-            piece
+        }
+    }
+}
+
+/// A body as it comes from the server: not too long as it is, and not standing still for too long.
+struct Raw {
+    body: Incoming,
+    bounds: Arc<Bounds>,
+    bytes: u64,
+    /// Ends a wait, if there is one.
+    late: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stream for Raw {
+    type Item = Result<Bytes, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self {
+            body,
+            bounds,
+            bytes,
+            late,
+        } = &mut *self;
+        loop {
+            let frame = match Pin::new(&mut *body).poll_frame(context) {
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(frame)) => frame.map_err(|error| bounds.wrong(why(&error)))?,
+                Poll::Pending => {
+                    let begin = || Box::pin(tokio::time::sleep(bounds.idle));
+                    ready!(late.get_or_insert_with(begin).as_mut().poll(context));
+                    return Poll::Ready(Some(Err(Error::TooSlow {
+                        origin: bounds.destination.origin(),
+                        what: "send more of its body",
+                        time_max: bounds.idle,
+                        limit: "idle_ms_max",
+                    })));
+                }
+            };
+            *late = None;
+            // (What comes after the body is left out.)
+            if let Ok(piece) = frame.into_data() {
+                return Poll::Ready(Some(bounds.count(bytes, &piece).map(|()| piece)));
+            }
+        }
+    }
+}
+
+/// A body as the worker gets it, which is counted, and told of when it is over.
+struct Told<S> {
+    /// None when it is over.
+    state: Option<(S, Arc<Trail>)>,
+    bounds: Arc<Bounds>,
+    bytes: u64,
+}
+
+impl<S: Stream<Item = Result<Bytes, Error>> + Send + Unpin + 'static> Told<S> {
+    fn boxed(stream: S, bounds: Arc<Bounds>, trail: Arc<Trail>) -> Received {
+        Box::pin(Self {
+            state: Some((stream, trail)),
+            bounds,
+            bytes: 0,
         })
-        .boxed()
+    }
 }
 
-fn within_idle(
-    body: impl Stream<Item = Result<Bytes, hyper::Error>> + Unpin,
-    bounds: Arc<Bounds>,
-) -> impl Stream<Item = Result<Bytes, Error>> {
-    futures::stream::try_unfold(body, move |mut body| {
-        let bounds = Arc::clone(&bounds);
-        async move {
-            match tokio::time::timeout(bounds.idle, body.next()).await {
-                Ok(None) => Ok(None),
-                Ok(Some(Ok(piece))) => Ok(Some((piece, body))),
-                Ok(Some(Err(error))) => Err(Error::Protocol {
-                    origin: bounds.origin.clone(),
-                    reason: why(&error),
-                }),
-                Err(_) => Err(Error::TooSlow {
-                    origin: bounds.origin.clone(),
-                    what: "send more of its body",
-                    time_max: bounds.idle,
-                    limit: "idle_ms_max",
-                }),
-            }
-        }
-    })
-}
+impl<S: Stream<Item = Result<Bytes, Error>> + Unpin> Stream for Told<S> {
+    type Item = Result<Bytes, Error>;
 
-fn bounded(
-    stream: impl Stream<Item = Result<Bytes, Error>>,
-    bounds: Arc<Bounds>,
-    mut bytes: u64,
-) -> impl Stream<Item = Result<Bytes, Error>> {
-    stream.map(move |piece| {
-        let piece = piece?;
-        bytes += piece.len() as u64;
-        match bytes > bounds.bytes_max {
-            true => Err(Error::TooLarge {
-                what: "the response's body",
-                bytes_max: bounds.bytes_max,
-                limit: "response_bytes_max",
-            }),
-            false => Ok(piece),
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self {
+            state,
+            bounds,
+            bytes,
+        } = &mut *self;
+        let Some((stream, trail)) = state else {
+            return Poll::Ready(None);
+        };
+        let piece = ready!(stream.poll_next_unpin(context)).map(|piece| {
+            let piece = piece?;
+            bounds.count(bytes, &piece)?;
+            let taken = bounds.meter.take_bytes(piece.len() as u64, Instant::now());
+            taken.map(|()| piece).map_err(Error::from)
+        });
+        match &piece {
+            Some(Ok(piece)) => trail.receive(piece.len()),
+            Some(Err(error)) => trail.note(|record| record.failed(error)),
+            None => {}
         }
-    })
+        if !matches!(piece, Some(Ok(_))) {
+            *state = None;
+        }
+        Poll::Ready(piece)
+    }
 }
 
 fn unpack(
@@ -296,10 +366,8 @@ fn unpack(
         let ours = error
             .get_ref()
             .and_then(|inner| inner.downcast_ref::<Error>());
-        ours.cloned().unwrap_or_else(|| Error::Protocol {
-            origin: bounds.origin.clone(),
-            reason: format!("its body can't be unpacked: {error}"),
-        })
+        ours.cloned()
+            .unwrap_or_else(|| bounds.wrong(format!("its body can't be unpacked: {error}")))
     });
     pieces.boxed()
 }
@@ -314,9 +382,9 @@ fn redact(
     stream: impl Stream<Item = Result<Bytes, Error>> + Send + 'static,
     redactor: Redactor,
     trail: Arc<Trail>,
-) -> impl Stream<Item = Result<Bytes, Error>> + Send {
+) -> BoxStream<'static, Result<Bytes, Error>> {
     let state = (stream.boxed(), Some(redactor));
-    futures::stream::try_unfold(state, move |(mut stream, mut redactor)| {
+    let redacted = futures::stream::try_unfold(state, move |(mut stream, mut redactor)| {
         let trail = Arc::clone(&trail);
         async move {
             loop {
@@ -337,7 +405,8 @@ fn redact(
                 }
             }
         }
-    })
+    });
+    redacted.boxed()
 }
 
 /// The innermost reason, which says more than those around it.

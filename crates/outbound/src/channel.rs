@@ -7,7 +7,7 @@ use crate::{
     body::{Body, Trail},
     clients::{Clients, Tls},
     config::RequestLimits,
-    dial::{Dialer, Reach},
+    dial::{Dialer, Reach, Share},
     outbound::Shared,
 };
 use futures::future::BoxFuture;
@@ -36,6 +36,7 @@ pub struct Question {
 /// What all workers of a tenant share.
 pub(crate) struct Tenant {
     pub(crate) clients: Clients,
+    pub(crate) share: Arc<Share>,
     pub(crate) sockets: Arc<Semaphore>,
     pub(crate) budgets: Arc<Budgets>,
 }
@@ -59,6 +60,10 @@ impl Channel {
 
     pub(crate) fn clients(&self) -> &Clients {
         &self.tenant.clients
+    }
+
+    pub(crate) fn share(&self) -> &Share {
+        &self.tenant.share
     }
 
     pub(crate) fn dialer(&self) -> &Dialer {

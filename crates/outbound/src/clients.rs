@@ -2,10 +2,10 @@
 //! addresses has others than what may not, so that no connection is used for what it was not judged for.
 
 use crate::{
-    Error,
+    Destination, Error,
     body::{Sent, why},
     config::RequestLimits,
-    dial::{Connector, Dialer, Reach},
+    dial::{Connector, Dialer, Reach, Share},
 };
 use hyper::body::Incoming;
 use hyper_util::{
@@ -14,7 +14,6 @@ use hyper_util::{
 };
 use rustls::ClientConfig;
 use std::{
-    collections::HashMap,
     error::Error as _,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -22,9 +21,8 @@ use std::{
 
 /// How long a connection is kept that nothing is sent on.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
-/// Bytes of headers that a server may send, which is also what one is read with at once.
+/// Bytes of headers that a server may send. (Of headers it may send 100, which is hyper's own limit.)
 const HEADER_BYTES_MAX: usize = 128 << 10;
-const HEADERS_MAX: usize = 256;
 
 pub(crate) type HttpClient = Client<Connector, Sent>;
 
@@ -38,28 +36,36 @@ pub(crate) struct Tls {
     pub(crate) bare: Arc<ClientConfig>,
 }
 
+/// By reach, and by whether it is for WebSockets.
+type Made = [[Option<HttpClient>; 2]; Reach::COUNT];
+
 /// The clients of one tenant, or of the operator.
 pub(crate) struct Clients {
     dialer: Arc<Dialer>,
     tls: Arc<Tls>,
-    made: Mutex<HashMap<(Reach, bool), HttpClient>>,
+    share: Arc<Share>,
+    made: Mutex<Made>,
 }
 
 impl Clients {
-    pub(crate) fn new(dialer: &Arc<Dialer>, tls: &Arc<Tls>) -> Self {
+    pub(crate) fn new(dialer: &Arc<Dialer>, tls: &Arc<Tls>, share: &Arc<Share>) -> Self {
         Self {
             dialer: Arc::clone(dialer),
             tls: Arc::clone(tls),
+            share: Arc::clone(share),
             made: Mutex::default(),
         }
     }
 
     pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let client = made.entry((reach, is_web_socket));
-        client
-            .or_insert_with(|| self.make(reach, is_web_socket))
-            .clone()
+        if self.share.connections.available_permits() == 0 {
+            // The connections that are kept and not used end with the clients that keep them.
+            *made = Made::default();
+        }
+        let client = &mut made[reach as usize][usize::from(is_web_socket)];
+        let client = client.get_or_insert_with(|| self.make(reach, is_web_socket));
+        client.clone()
     }
 
     fn make(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
@@ -71,6 +77,7 @@ impl Clients {
             dialer: Arc::clone(&self.dialer),
             tls: Arc::clone(tls),
             reach,
+            share: Arc::clone(&self.share),
         };
         Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -78,7 +85,6 @@ impl Clients {
             .pool_idle_timeout(IDLE_TIME_MAX)
             .pool_max_idle_per_host(self.dialer.limits.idle_connections_max)
             .http1_max_buf_size(HEADER_BYTES_MAX)
-            .http1_max_headers(HEADERS_MAX)
             .http2_max_header_list_size(HEADER_BYTES_MAX as u32)
             .build(connector)
     }
@@ -88,13 +94,13 @@ impl Clients {
 pub(crate) async fn send(
     client: &HttpClient,
     request: http::Request<Sent>,
-    origin: &str,
+    destination: &Destination,
     limits: &RequestLimits,
 ) -> Result<http::Response<Incoming>, Error> {
     match tokio::time::timeout(limits.response(), client.request(request)).await {
-        Ok(outcome) => outcome.map_err(|error| told(&error, origin)),
+        Ok(outcome) => outcome.map_err(|error| told(&error, destination)),
         Err(_) => Err(Error::TooSlow {
-            origin: origin.into(),
+            origin: destination.origin(),
             what: "answer",
             time_max: limits.response(),
             limit: "response_ms_max",
@@ -103,7 +109,7 @@ pub(crate) async fn send(
 }
 
 /// What went wrong, which may be of ours: of the connection, or of the body.
-fn told(error: &ClientError, origin: &str) -> Error {
+fn told(error: &ClientError, destination: &Destination) -> Error {
     let mut source = error.source();
     while let Some(inner) = source {
         if let Some(ours) = inner.downcast_ref::<Error>() {
@@ -112,7 +118,7 @@ fn told(error: &ClientError, origin: &str) -> Error {
         source = inner.source();
     }
     Error::Protocol {
-        origin: origin.into(),
+        origin: destination.origin(),
         reason: why(error),
     }
 }

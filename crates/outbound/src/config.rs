@@ -70,7 +70,7 @@ pub struct DnsConfig {
     pub cache_entries_max: u64,
     /// How long at most, in seconds. Default: 300.
     pub cache_seconds_max: u64,
-    /// Names that are asked for at once. Default: 256.
+    /// Names that are asked for at once, a quarter of them by one tenant. Default: 256.
     pub lookups_max: usize,
     /// How long one may take, in milliseconds. Default: 5,000.
     pub lookup_ms_max: u64,
@@ -115,6 +115,8 @@ pub struct RequestLimits {
     pub idle_ms_max: u64,
     /// Connections that each tenant keeps to each host when they are idle. Default: 16.
     pub idle_connections_max: usize,
+    /// Connections of HTTP that a tenant may have at once, in use and idle. Default: 1,000.
+    pub connections_max: usize,
     /// Connections by `connect()` and `WebSocket` that a tenant may have open. Default: 1,000.
     pub sockets_max: usize,
 }
@@ -128,6 +130,7 @@ impl Default for RequestLimits {
             response_ms_max: 120_000,
             idle_ms_max: 120_000,
             idle_connections_max: 16,
+            connections_max: 1_000,
             sockets_max: 1_000,
         }
     }

@@ -1,7 +1,7 @@
 //! Where a request goes, in the one form that everything is decided on.
 
 use std::{fmt, net::IpAddr};
-use url::Url;
+use url::{Position, Url};
 
 /// The longest URL that is looked at, in bytes.
 pub const URL_BYTES_MAX: usize = 32 << 10;
@@ -193,12 +193,21 @@ impl Destination {
     /// Scheme, host and port, as in `https://example.com:8443`: what may be shown, since the rest may hold secrets.
     #[must_use]
     pub fn origin(&self) -> String {
+        self.shown(Position::AfterPort, "")
+    }
+
+    /// Its text up to there, which is the origin and that path.
+    fn shown(&self, end: Position, path: &str) -> String {
         let Self {
             scheme, host, port, ..
         } = self;
-        match scheme.default_port() == Some(*port) {
-            true => format!("{scheme}://{host}"),
-            false => format!("{scheme}://{host}:{port}"),
+        match (&self.url, host) {
+            // It is written so already, but for addresses that have several forms.
+            (Some(url), Host::Name(_) | Host::Address(IpAddr::V4(_))) => {
+                [scheme.as_str(), "://", &url[Position::BeforeHost..end]].concat()
+            }
+            _ if scheme.default_port() == Some(*port) => format!("{scheme}://{host}{path}"),
+            _ => format!("{scheme}://{host}:{port}{path}"),
         }
     }
 
@@ -224,6 +233,14 @@ fn name_of(name: &str) -> Result<String, Refused> {
 }
 
 impl Scheme {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Tcp => "tcp",
+        }
+    }
+
     pub(crate) fn default_port(self) -> Option<u16> {
         match self {
             Self::Http => Some(80),
@@ -235,11 +252,7 @@ impl Scheme {
 
 impl fmt::Display for Scheme {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Http => "http",
-            Self::Https => "https",
-            Self::Tcp => "tcp",
-        })
+        formatter.write_str(self.as_str())
     }
 }
 
@@ -256,8 +269,8 @@ impl fmt::Display for Host {
 /// The origin and the path, without the query.
 impl fmt::Display for Destination {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.origin())?;
-        formatter.write_str(self.path().unwrap_or_default())
+        let path = self.path().unwrap_or_default();
+        formatter.write_str(&self.shown(Position::AfterPath, path))
     }
 }
 

@@ -23,6 +23,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -70,6 +71,24 @@ pub(crate) struct Dialer {
     pub(crate) limits: RequestLimits,
 }
 
+/// What one tenant may have at once of what all of them share, so that no tenant has all of it.
+pub(crate) struct Share {
+    /// Connections of HTTP.
+    pub(crate) connections: Arc<Semaphore>,
+    /// Names that are asked for.
+    lookups: Semaphore,
+}
+
+impl Share {
+    pub(crate) fn new(connections_max: usize, lookups_max: usize) -> Arc<Self> {
+        let places = |count: usize| Semaphore::new(count.min(Semaphore::MAX_PERMITS));
+        Arc::new(Self {
+            connections: Arc::new(places(connections_max)),
+            lookups: places(lookups_max),
+        })
+    }
+}
+
 /// What connections go through.
 pub(crate) struct Proxy {
     pub(crate) uri: Uri,
@@ -78,7 +97,7 @@ pub(crate) struct Proxy {
 }
 
 /// Which addresses may be reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Public ones.
     Public,
@@ -88,6 +107,10 @@ pub(crate) enum Reach {
     Operator,
 }
 
+impl Reach {
+    pub(crate) const COUNT: usize = Self::Operator as usize + 1;
+}
+
 impl Dialer {
     /// The addresses of a host that may be reached.
     async fn addresses(
@@ -95,10 +118,12 @@ impl Dialer {
         host: &Host,
         port: u16,
         reach: Reach,
+        share: &Share,
     ) -> Result<Vec<SocketAddr>, Error> {
         let found = match host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
+                let _place = share.lookups.acquire().await;
                 let resolved = self.resolver.resolve(name).await;
                 resolved.map_err(|reason| Error::Resolve {
                     host: name.clone(),
@@ -157,10 +182,11 @@ impl Dialer {
         host: &Host,
         port: u16,
         reach: Reach,
+        share: &Share,
     ) -> Result<TcpStream, Error> {
         let origin = format!("{host}:{port}");
         let dial = async {
-            let addresses = self.addresses(host, port, reach).await?;
+            let addresses = self.addresses(host, port, reach, share).await?;
             self.dial_first(&addresses, &origin).await
         };
         match timeout(self.limits.connect(), dial).await {
@@ -270,6 +296,7 @@ pub(crate) struct Connector {
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) tls: Arc<ClientConfig>,
     pub(crate) reach: Reach,
+    pub(crate) share: Arc<Share>,
 }
 
 impl Service<Uri> for Connector {
@@ -286,21 +313,34 @@ impl Service<Uri> for Connector {
         Box::pin(async move {
             // What the client was given is canonical, and reading it again changes nothing.
             let destination = Destination::of_url(&uri.to_string())?;
-            let Self { dialer, tls, reach } = connector;
+            let Self {
+                dialer,
+                tls,
+                reach,
+                share,
+            } = connector;
+            let connections = Arc::clone(&share.connections);
+            let place = timeout(dialer.limits.connect(), connections.acquire_owned()).await;
+            let Ok(Ok(place)) = place else {
+                return Err(Error::Connections(dialer.limits.connections_max));
+            };
             let stream = dialer
-                .dial(destination.host(), destination.port(), reach)
+                .dial(destination.host(), destination.port(), reach, &share)
                 .await?;
-            let stream = match uri.scheme_str() {
+            let bytes = match uri.scheme_str() {
                 Some("https") => {
                     let secured = secure(&tls, destination.host(), stream);
                     match timeout(dialer.limits.connect(), secured).await {
-                        Ok(secured) => Stream::Tls(Box::new(secured?)),
+                        Ok(secured) => Bytes::Tls(Box::new(secured?)),
                         Err(_) => return Err(dialer.too_slow(&destination.origin())),
                     }
                 }
-                _ => Stream::Plain(stream),
+                _ => Bytes::Plain(stream),
             };
-            Ok(TokioIo::new(stream))
+            Ok(TokioIo::new(Stream {
+                bytes,
+                _place: place,
+            }))
         })
     }
 }
@@ -325,19 +365,25 @@ pub(crate) async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
     connected.await.map_err(|error| failed(error.to_string()))
 }
 
-/// A connection, with or without TLS.
-pub(crate) enum Stream {
+/// A connection, with its place among the tenant's.
+pub(crate) struct Stream {
+    bytes: Bytes,
+    _place: OwnedSemaphorePermit,
+}
+
+/// With or without TLS.
+enum Bytes {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Connection for Stream {
     fn connected(&self) -> Connected {
-        match self {
-            Self::Tls(stream) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+        match &self.bytes {
+            Bytes::Tls(stream) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
                 Connected::new().negotiated_h2()
             }
-            Self::Plain(_) | Self::Tls(_) => Connected::new(),
+            Bytes::Plain(_) | Bytes::Tls(_) => Connected::new(),
         }
     }
 }
@@ -348,9 +394,9 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        match &mut self.get_mut().bytes {
+            Bytes::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Bytes::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -361,23 +407,23 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        match &mut self.get_mut().bytes {
+            Bytes::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Bytes::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        match &mut self.get_mut().bytes {
+            Bytes::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Bytes::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        match &mut self.get_mut().bytes {
+            Bytes::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Bytes::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

@@ -28,6 +28,11 @@ pub enum Error {
     /// A tenant has too many connections open.
     #[error("{0} connections are open already (sockets_max): close some")]
     Sockets(usize),
+    /// A tenant has too many requests under way.
+    #[error(
+        "{0} connections are in use (connections_max): await some responses, and read their bodies"
+    )]
+    Connections(usize),
     /// What a name is resolved to, or an address itself, is not reached from here.
     #[error(
         "{host} is {class} ({addresses}), which no rule names: a rule with \"private\": true reaches loopback and private \
@@ -149,7 +154,7 @@ impl Error {
             Self::Destination(_) => "url_refused",
             Self::Denied(_) => "policy_denied",
             Self::AnswerNo { .. } => "ask_denied",
-            Self::Budget(_) | Self::Sockets(_) => "budget_exceeded",
+            Self::Budget(_) | Self::Sockets(_) | Self::Connections(_) => "budget_exceeded",
             Self::AddressPrivate { .. } | Self::AddressNever { .. } | Self::AddressOwn { .. } => {
                 "address_denied"
             }
@@ -176,6 +181,7 @@ impl Error {
                 | Self::AnswerNo { .. }
                 | Self::Budget(_)
                 | Self::Sockets(_)
+                | Self::Connections(_)
                 | Self::AddressPrivate { .. }
                 | Self::AddressNever { .. }
                 | Self::AddressOwn { .. }

@@ -228,7 +228,7 @@ impl<'a> Journey<'a> {
         };
         let digest = permit.digest(&self.body);
         let mut is_second_try = false;
-        let (mut response, origin, key) = loop {
+        let (mut response, destination, key) = loop {
             let mut headers = self.headers.clone();
             let is_range = headers.contains_key(header::RANGE);
             let accepted = if is_range { "identity" } else { body::UNPACKED };
@@ -244,10 +244,9 @@ impl<'a> Journey<'a> {
                 .body
                 .take(limits.request_bytes_max, &permit.meter(), &trail.sent)?;
             trail.note(|record| record.decision = Decision::Allowed);
-            let origin = destination.origin();
             let request = request(&self.method, &destination, headers, body)?;
             let client = channel.clients().get(permit.reach(), self.is_web_socket);
-            let response = clients::send(&client, request, &origin, limits).await?;
+            let response = clients::send(&client, request, &destination, limits).await?;
             // A token may have been withdrawn before its time. (AWS says so with 403.)
             let is_refused = [401, 403].contains(&response.status().as_u16());
             let may_try = !self.body.is_stream() && !is_second_try;
@@ -255,13 +254,20 @@ impl<'a> Journey<'a> {
                 is_second_try = true;
                 continue;
             }
-            break (response, origin, key);
+            break (response, destination, key);
         };
         let status = response.status();
         trail.note(|record| record.status = status.as_u16());
+        let bounds = Bounds {
+            destination,
+            bytes_max: limits.response_bytes_max,
+            idle: limits.idle(),
+            meter: permit.meter(),
+        };
         let socket = match key {
             Some(key) if status == StatusCode::SWITCHING_PROTOCOLS => {
-                let upgraded = web_socket::take(&mut response, &key, &origin).await?;
+                let upgraded = web_socket::take(&mut response, &key).await;
+                let upgraded = upgraded.map_err(|reason| bounds.wrong(reason))?;
                 Some(Counted::socket(upgraded, trail, permit.meter(), place))
             }
             _ => None,
@@ -272,12 +278,6 @@ impl<'a> Journey<'a> {
         if let Some(redactor) = &mut redactor {
             redact_headers(redactor, &mut headers, trail);
         }
-        let bounds = Bounds {
-            origin,
-            bytes_max: limits.response_bytes_max,
-            idle: limits.idle(),
-            meter: permit.meter(),
-        };
         Ok(Head {
             status,
             headers,
@@ -338,11 +338,10 @@ fn request(
         reason: "its URL can't be sent".into(),
     };
     let url = destination.url().ok_or_else(unsendable)?;
-    let scheme = destination.scheme().to_string();
     let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let uri = http::Uri::builder()
-        .scheme(scheme.as_str())
+        .scheme(destination.scheme().as_str())
         .authority(authority)
         .path_and_query(path)
         .build();
@@ -368,10 +367,7 @@ impl Head {
         } = self;
         let code = status.as_u16();
         if !(200..=599).contains(&code) && socket.is_none() {
-            let error = Error::Protocol {
-                origin: bounds.origin,
-                reason: format!("the status {code} is none that a response has"),
-            };
+            let error = bounds.wrong(format!("the status {code} is none that a response has"));
             trail.note(|record| record.failed(&error));
             return Err(error);
         }
@@ -389,10 +385,7 @@ impl Head {
         };
         // What can't be unpacked can't be searched for what was put in either.
         if has_body && redactor.is_some() && headers.contains_key(header::CONTENT_ENCODING) {
-            let error = Error::Protocol {
-                origin: bounds.origin,
-                reason: "its body is packed in a way that was not asked for".into(),
-            };
+            let error = bounds.wrong("its body is packed in a way that was not asked for".into());
             trail.note(|record| record.failed(&error));
             return Err(error);
         }

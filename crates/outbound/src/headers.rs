@@ -47,7 +47,8 @@ pub(crate) fn of_request(pairs: &[(String, String)]) -> Result<(HeaderMap, bool)
     if pairs.len() > HEADERS_MAX {
         return Err(wrong("", "a request has at most 256"));
     }
-    let mut headers = HeaderMap::with_capacity(pairs.len());
+    // With room for those that are added.
+    let mut headers = HeaderMap::with_capacity(pairs.len() + 4);
     let (mut bytes, mut is_web_socket) = (0, false);
     for (name, value) in pairs {
         bytes += name.len() + value.len();
@@ -77,6 +78,9 @@ fn wrong(name: &str, problem: &'static str) -> Error {
 
 /// A value is bytes, which in JavaScript are the characters of the same numbers.
 fn value_of(text: &str) -> Option<HeaderValue> {
+    if text.is_ascii() {
+        return HeaderValue::from_str(text).ok();
+    }
     let bytes: Option<Vec<u8>> = text
         .chars()
         .map(|char| u8::try_from(u32::from(char)).ok())
@@ -86,18 +90,18 @@ fn value_of(text: &str) -> Option<HeaderValue> {
 
 /// A response's headers for a worker.
 pub(crate) fn of_response(headers: &HeaderMap) -> Vec<(String, String)> {
-    let text = |value: &HeaderValue| {
-        value
+    let text = |value: &HeaderValue| match value.to_str() {
+        Ok(text) => text.to_owned(),
+        Err(_) => value
             .as_bytes()
             .iter()
             .map(|byte| char::from(*byte))
-            .collect()
+            .collect(),
     };
-    headers
-        .iter()
-        .filter(|(name, _)| !is_of_connection(name))
-        .map(|(name, value)| (name.as_str().into(), text(value)))
-        .collect()
+    let mut pairs = Vec::with_capacity(headers.len());
+    let kept = headers.iter().filter(|(name, _)| !is_of_connection(name));
+    pairs.extend(kept.map(|(name, value)| (name.as_str().into(), text(value))));
+    pairs
 }
 
 fn is_of_connection(name: &HeaderName) -> bool {

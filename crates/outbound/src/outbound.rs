@@ -6,7 +6,7 @@ use crate::{
     channel::{Ask, Channel, Tenant},
     clients::{Clients, Tls},
     config::{Config, ProxyConfig, RequestLimits, TenantConfig},
-    dial::{Dialer, OwnAddresses, Proxy},
+    dial::{Dialer, OwnAddresses, Proxy, Share},
     operator::OperatorHttp,
     resolve::Dns,
 };
@@ -72,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) tls: Arc<Tls>,
     pub(crate) limits: RequestLimits,
     pub(crate) audit: Arc<dyn Audit>,
+    /// Of the lookups at once, those that one tenant may have.
+    lookups_share: usize,
     credentials: BTreeMap<String, Arc<Credential>>,
 }
 
@@ -121,7 +123,8 @@ impl Outbound {
                 limits: config.limits.clone(),
             })
         };
-        let http = Arc::new(OperatorHttp(Clients::new(&dialer(None), &tls)));
+        let unshared = Share::new(Semaphore::MAX_PERMITS, config.dns.lookups_max);
+        let http = Arc::new(OperatorHttp(Clients::new(&dialer(None), &tls, &unshared)));
         let mut store = SecretStore::new(http);
         let proxy = config
             .proxy
@@ -150,6 +153,7 @@ impl Outbound {
                 tls,
                 limits: config.limits,
                 audit,
+                lookups_share: config.dns.lookups_max.div_ceil(4),
                 credentials,
             }),
             default_policy,
@@ -220,8 +224,10 @@ impl Outbound {
             limits,
             ..
         } = &*self.shared;
+        let share = Share::new(limits.connections_max, self.shared.lookups_share);
         let tenant = Arc::new(Tenant {
-            clients: Clients::new(dialer, tls),
+            clients: Clients::new(dialer, tls, &share),
+            share,
             sockets: Arc::new(Semaphore::new(
                 limits.sockets_max.min(Semaphore::MAX_PERMITS),
             )),

@@ -59,7 +59,7 @@ impl Channel {
         let host = destination.host().clone();
         let stream = self
             .dialer()
-            .dial(&host, destination.port(), permit.reach());
+            .dial(&host, destination.port(), permit.reach(), self.share());
         let socket = Counted::socket(stream.await?, trail, permit.meter(), Some(place));
         Ok(Connection { socket, host })
     }

@@ -1,6 +1,5 @@
 //! The handshake of WebSockets (RFC 6455, section 4). What is said on the connection afterwards is the worker's.
 
-use crate::Error;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, header};
 use hyper::{body::Incoming, upgrade::Upgraded};
@@ -30,29 +29,25 @@ pub(crate) fn ask(headers: &mut HeaderMap) -> String {
 }
 
 /// The connection of a response that accepts.
+///
+/// # Errors
+/// It does not: why, in words.
 pub(crate) async fn take(
     response: &mut http::Response<Incoming>,
     key: &str,
-    origin: &str,
-) -> Result<TokioIo<Upgraded>, Error> {
-    let wrong = |reason: String| Error::Protocol {
-        origin: origin.into(),
-        reason,
-    };
-    let accept = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
+) -> Result<TokioIo<Upgraded>, String> {
+    let headers = response.headers();
+    let accept = headers.get(header::SEC_WEBSOCKET_ACCEPT);
     if accept.map(HeaderValue::as_bytes) != Some(accept_of(key).as_bytes()) {
-        return Err(wrong("it did not accept the WebSocket".into()));
+        return Err("it did not accept the WebSocket".into());
     }
-    if response
-        .headers()
-        .contains_key(header::SEC_WEBSOCKET_EXTENSIONS)
-    {
-        return Err(wrong("it uses an extension that was not asked for".into()));
+    if headers.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
+        return Err("it uses an extension that was not asked for".into());
     }
     let upgraded = hyper::upgrade::on(response).await;
-    Ok(TokioIo::new(
-        upgraded.map_err(|error| wrong(error.to_string()))?,
-    ))
+    upgraded
+        .map(TokioIo::new)
+        .map_err(|error| error.to_string())
 }
 
 fn accept_of(key: &str) -> String {

@@ -203,7 +203,7 @@ impl<'a> Decider<'a> {
     /// What people call the rule: `rule 3 "read only"`, or `rule 3` if it has no name, counted from 1.
     #[must_use]
     pub fn rule_label(&self) -> Option<String> {
-        self.rule.map(|(index, rule)| rule.label(index))
+        self.rule.map(|(index, rule)| rule.label(index).to_string())
     }
 
     /// What it says.
@@ -227,8 +227,8 @@ impl<'a> Decider<'a> {
 
 impl fmt::Display for Decider<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rule_label() {
-            Some(label) => write!(formatter, "{label} of {}", self.policy),
+        match self.rule {
+            Some((index, rule)) => write!(formatter, "{} of {}", rule.label(index), self.policy),
             None => self.policy.fmt(formatter),
         }
     }

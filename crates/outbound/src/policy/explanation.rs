@@ -46,7 +46,9 @@ impl fmt::Display for Explanation<'_> {
         } = self;
         writeln!(formatter, "{policy}: {}", decision.shown())?;
         let rules = policy.rules.iter().enumerate();
-        let labels: Vec<String> = rules.map(|(index, rule)| rule.label(index)).collect();
+        let labels: Vec<String> = rules
+            .map(|(index, rule)| rule.label(index).to_string())
+            .collect();
         let characters_max = labels.iter().map(|label| label.chars().count()).max();
         let characters_max = characters_max.unwrap_or_default();
         let decided = decision.decider().and_then(super::Decider::rule_index);

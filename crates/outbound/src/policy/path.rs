@@ -170,6 +170,11 @@ fn fold(text: &str) -> String {
 
 /// A segment, decoded; none if servers would differ about it.
 fn decode(segment: &str) -> Option<String> {
+    // The usual case: nothing that is encoded, and nothing that is special.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if segment.bytes().all(is_plain) {
+        return Some(segment.into());
+    }
     let mut rest = segment.bytes();
     let bytes: Option<Vec<u8>> = iter::from_fn(|| {
         let byte = rest.next()?;

@@ -63,14 +63,27 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// What people call a rule.
+pub(super) struct Label<'a> {
+    index: usize,
+    name: Option<&'a str>,
+}
+
+impl fmt::Display for Label<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "rule {}", self.index + 1)?;
+        match self.name {
+            Some(name) => write!(formatter, " \"{name}\""),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Rule {
     /// What people call it; rules are counted from 1 by people.
-    pub(super) fn label(&self, index: usize) -> String {
-        let number = index + 1;
-        match &self.name {
-            Some(name) => format!("rule {number} \"{name}\""),
-            None => format!("rule {number}"),
-        }
+    pub(super) fn label(&self, index: usize) -> Label<'_> {
+        let name = self.name.as_deref();
+        Label { index, name }
     }
 
     /// A miss of this rule, with what it is for instead.

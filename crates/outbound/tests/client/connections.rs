@@ -1,6 +1,7 @@
 //! Which connections are used again, by whom, and when they end.
 
 use crate::support::*;
+use coracle_outbound::Error;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use tokio::{
@@ -150,4 +151,32 @@ async fn requests_at_once_are_all_answered() {
         assert_eq!(text(response.expect("reached")).await, format!("/{index}"));
     }
     assert_eq!(world.records.wait_for(30).await.len(), 30);
+}
+
+/// A tenant has so many connections, whatever it asks for: those that are idle make room, and those in use do not.
+#[tokio::test]
+async fn a_tenant_has_so_many_connections() {
+    let mut config = one_policy(json!([{"allow": ["http://*.test:*"], "private": true}]));
+    config["limits"] = json!({"connections_max": 2, "connect_ms_max": 300});
+    let world = World::with(config).await;
+    let server = Server::plain(|_| answer(200, &[], "yes")).await;
+    let channel = world.channel();
+    for index in 0..10 {
+        let name = format!("h{index}.test");
+        world.dns.set(&name, &["127.0.0.1"]);
+        let response = get(&channel, url("http", &name, server.address, "/")).await;
+        assert_eq!(text(response.expect("an idle one ends")).await, "yes");
+    }
+    let endless = RawServer::saying("HTTP/1.1 200 OK\r\n\r\n", "").await;
+    let here = url("http", "h0.test", endless.address, "/");
+    let _first = get(&channel, here.clone()).await.expect("the first");
+    let second = get(&channel, here.clone()).await.expect("the second");
+    let error = get_refused(&channel, here.clone()).await;
+    assert!(matches!(error, Error::Connections(2)), "{error}");
+    assert_eq!(error.code(), "budget_exceeded");
+    get(&world.channel_of("other"), here.clone())
+        .await
+        .expect("its own");
+    drop(second);
+    get(&channel, here).await.expect("there is room again");
 }

@@ -95,3 +95,28 @@ async fn answers_are_kept() {
         assert_eq!(world.dns.lookups(name), lookups, "{name}");
     }
 }
+
+/// A tenant that asks for many names that nobody answers for does not keep the others from asking.
+#[tokio::test]
+async fn a_tenant_has_its_share_of_lookups() {
+    let mut config = one_policy(json!([{"allow": ["http://*.test:*"], "private": true}]));
+    config["dns"] = json!({"lookup_ms_max": 2_000, "lookups_max": 4});
+    let world = World::with(config).await;
+    let server = Server::plain(|_| answer(200, &[], "yes")).await;
+    world.dns.set("a.test", &["127.0.0.1"]);
+    let greedy = world.channel_of("greedy");
+    let names: Vec<String> = (0..10).map(|index| format!("silent{index}.test")).collect();
+    let slow = names.iter().map(|name| {
+        world.dns.set_silent(name);
+        get(&greedy, format!("http://{name}/"))
+    });
+    let slow = futures::future::join_all(slow);
+    let channel = world.channel();
+    let quick = get(&channel, url("http", "a.test", server.address, "/"));
+    match futures::future::select(Box::pin(slow), Box::pin(quick)).await {
+        futures::future::Either::Left(_) => panic!("the others wait"),
+        futures::future::Either::Right((response, _)) => {
+            assert_eq!(text(response.expect("reached")).await, "yes");
+        }
+    }
+}
