@@ -267,7 +267,7 @@ async fn a_credential_is_used_and_never_seen() {
     }
     spinning.abort();
     let log = server.log();
-    assert!(log.contains("a request went out"), "{log}");
+    assert!(log.contains("a request was let out"), "{log}");
     assert!(
         !log.contains(SECRET) && !log.contains(&base64(SECRET)),
         "{log}"
@@ -528,8 +528,8 @@ async fn bodies_stream_both_ways_and_stop_when_nobody_wants_them() {
             const response = await fetch(url, { signal: controller.signal });
             const reader = response.body.getReader();
             await reader.read();
-            controller.abort();
-            return 'aborted';
+            controller.abort(new Error('enough'));
+            return await reader.read().catch((error) => error.message);
         }",
     );
     let up = answer(&entrypoint, "up", args![website.url("/echo")]).await;
@@ -542,9 +542,9 @@ async fn bodies_stream_both_ways_and_stop_when_nobody_wants_them() {
         first.as_str().unwrap().starts_with("piece 0\n"),
         "{first:?}"
     );
-    value(answer(&entrypoint, "aborted", args![website.url("/stream")]).await);
-    drop((entrypoint, coracle));
-    server.is_empty().await;
+    let aborted = answer(&entrypoint, "aborted", args![website.url("/stream")]).await;
+    assert_eq!(value(aborted), "enough".into());
+    // While the worker is there.
     eventually("all requests are over", async || {
         match server
             .metric("coracle_outbound_requests_total{result=\"ok\"}")
@@ -555,6 +555,8 @@ async fn bodies_stream_both_ways_and_stop_when_nobody_wants_them() {
         }
     })
     .await;
+    drop((entrypoint, coracle));
+    server.is_empty().await;
 }
 
 #[tokio::test]

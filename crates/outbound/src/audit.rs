@@ -43,10 +43,12 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// It went out.
+    /// It was let out. What became of it is another matter.
     Allowed,
     /// A rule, a budget or an address was in the way.
     Denied,
+    /// It failed before it could be let out, or was given up.
+    Failed,
 }
 
 impl Decision {
@@ -56,9 +58,13 @@ impl Decision {
         match self {
             Self::Allowed => "allowed",
             Self::Denied => "denied",
+            Self::Failed => "failed",
         }
     }
 }
+
+/// Bytes of a destination that a record has.
+pub const DESTINATION_BYTES_MAX: usize = 1_000;
 
 /// One request, or one hop of it: a redirect that is followed has a record of its own.
 #[derive(Clone, Debug)]
@@ -69,7 +75,7 @@ pub struct Record {
     pub kind: Kind,
     /// The method; empty for `connect`.
     pub method: String,
-    /// Origin and path, without the query; what could not be read is empty.
+    /// Origin and path, without the query, and at most [`DESTINATION_BYTES_MAX`] of them; what could not be read is empty.
     pub destination: String,
     /// How many redirects came before.
     pub hop: u32,
@@ -102,7 +108,7 @@ impl Record {
             method: method.into(),
             destination: String::new(),
             hop: 0,
-            decision: Decision::Denied,
+            decision: Decision::Failed,
             rule: String::new(),
             credential: String::new(),
             status: 0,
@@ -114,9 +120,21 @@ impl Record {
         }
     }
 
+    /// Says where it goes, as far as there is room.
+    pub(crate) fn goes_to(&mut self, destination: &crate::Destination) {
+        self.destination = destination.to_string();
+        if self.destination.len() > DESTINATION_BYTES_MAX {
+            let end = self.destination.floor_char_boundary(DESTINATION_BYTES_MAX);
+            self.destination.truncate(end);
+            self.destination.push('…');
+        }
+    }
+
     pub(crate) fn failed(&mut self, error: &Error) {
         self.error = error.code();
-        if error.is_denial() {
+        // A budget that is used up in the middle of a body stops what was let out.
+        let was_let_out = self.decision == Decision::Allowed && matches!(error, Error::Budget(_));
+        if error.is_denial() && !was_let_out {
             self.decision = Decision::Denied;
         }
     }

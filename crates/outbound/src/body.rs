@@ -64,7 +64,7 @@ impl Body {
                     return Err(too_large());
                 }
                 meter.take_bytes(bytes.len() as u64, Instant::now())?;
-                sent.store(bytes.len() as u64, Ordering::Relaxed);
+                sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 Ok(Full::new(bytes.clone())
                     .map_err(|never| match never {})
                     .boxed_unsync())

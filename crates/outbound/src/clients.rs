@@ -21,6 +21,9 @@ use std::{
 
 /// How long a connection is kept that nothing is sent on.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How often a connection of HTTP/2 in use is asked whether it is still there, and how long it may take to answer.
+const ALIVE_INTERVAL: Duration = Duration::from_secs(20);
+const ALIVE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Bytes of headers that a server may send. (Of headers it may send 100, which is hyper's own limit.)
 const HEADER_BYTES_MAX: usize = 128 << 10;
 
@@ -86,6 +89,9 @@ impl Clients {
             .pool_max_idle_per_host(self.dialer.limits.idle_connections_max)
             .http1_max_buf_size(HEADER_BYTES_MAX)
             .http2_max_header_list_size(HEADER_BYTES_MAX as u32)
+            // One that has died without a word is not to be waited for again and again.
+            .http2_keep_alive_interval(ALIVE_INTERVAL)
+            .http2_keep_alive_timeout(ALIVE_TIME_MAX)
             .build(connector)
     }
 }

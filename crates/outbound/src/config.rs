@@ -1,8 +1,12 @@
 //! What an operator says about requests that leave: policies, who has which, credentials, DNS, and limits.
 
 use crate::{ConfigError, CredentialConfig, SecretSource};
-use serde::Deserialize;
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+use std::{collections::BTreeMap, fmt, marker::PhantomData, path::PathBuf, time::Duration};
 
 pub(crate) const MALFORMED_NAMESERVER: &str = "not an address, such as 10.0.0.10 or 10.0.0.10:53";
 
@@ -13,10 +17,13 @@ pub struct Config {
     /// The policy of sessions whose tenant has none of its own. Default: nothing leaves.
     pub default_policy: Option<String>,
     /// What each tenant may do, by its name.
+    #[serde(deserialize_with = "named_once")]
     pub tenants: BTreeMap<String, TenantConfig>,
     /// Policies by name: each `{"rules": [...]}`, see [`Policy`](crate::Policy).
-    pub policies: BTreeMap<String, serde_json::Value>,
+    #[serde(deserialize_with = "named_once")]
+    pub policies: BTreeMap<String, Box<RawValue>>,
     /// Credentials by name.
+    #[serde(deserialize_with = "named_once")]
     pub credentials: BTreeMap<String, CredentialConfig>,
     /// How names are resolved.
     pub dns: DnsConfig,
@@ -66,6 +73,11 @@ pub struct TenantConfig {
 pub struct DnsConfig {
     /// Servers, such as "10.0.0.10" or "10.0.0.10:5353". Default: what /etc/resolv.conf says.
     pub nameservers: Vec<String>,
+    /// Suffixes that are tried, in order, where a name is not found: such as "svc.cluster.local" and "cluster.local" for
+    /// names like "prices.shop.svc". The search list of /etc/resolv.conf is not used. Default: none.
+    pub search: Vec<String>,
+    /// Whether the operating system resolves names, by its own configuration and cache. Default: no.
+    pub system: bool,
     /// Answers that are kept. Default: 4,096; 0 is none.
     pub cache_entries_max: u64,
     /// How long at most, in seconds. Default: 300.
@@ -80,6 +92,8 @@ impl Default for DnsConfig {
     fn default() -> Self {
         Self {
             nameservers: Vec::new(),
+            search: Vec::new(),
+            system: false,
             cache_entries_max: 4_096,
             cache_seconds_max: 300,
             lookups_max: 256,
@@ -109,7 +123,7 @@ pub struct RequestLimits {
     pub response_bytes_max: u64,
     /// How long a connection may take to be there, TLS included, in milliseconds. Default: 10,000.
     pub connect_ms_max: u64,
-    /// How long a response may take to begin, in milliseconds. Default: 120,000; a model that thinks is slow.
+    /// How long a response may take to begin, its request's body included, in milliseconds. Default: 120,000; a model that thinks is slow.
     pub response_ms_max: u64,
     /// How long a body may stand still, in milliseconds. Default: 120,000.
     pub idle_ms_max: u64,
@@ -147,5 +161,66 @@ impl RequestLimits {
 
     pub(crate) fn idle(&self) -> Duration {
         Duration::from_millis(self.idle_ms_max)
+    }
+}
+
+/// A map in which no name is given twice: of two policies of one name nobody knows which is meant.
+fn named_once<'de, D, V>(deserializer: D) -> Result<BTreeMap<String, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    V: Deserialize<'de>,
+{
+    struct Names<V>(PhantomData<V>);
+
+    impl<'de, V: Deserialize<'de>> Visitor<'de> for Names<V> {
+        type Value = BTreeMap<String, V>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut named = BTreeMap::new();
+            while let Some((name, value)) = map.next_entry::<String, V>()? {
+                if named.contains_key(&name) {
+                    return Err(de::Error::custom(format!("\"{name}\" is given twice")));
+                }
+                named.insert(name, value);
+            }
+            Ok(named)
+        }
+    }
+
+    deserializer.deserialize_map(Names(PhantomData))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Config;
+
+    #[test]
+    fn nothing_is_named_twice_and_no_key_is_unknown() {
+        for (text, problem) in [
+            (
+                r#"{"policies": {"a": {"rules": []}, "a": {"rules": []}}}"#,
+                "\"a\" is given twice",
+            ),
+            (r#"{"tenants": {"t": {}, "t": {}}}"#, "\"t\" is given twice"),
+            (r#"{"policy": {}}"#, "unknown field `policy`"),
+            (r#"{"dns": {"servers": []}}"#, "unknown field `servers`"),
+            (
+                r#"{"default_policy": "a", "default_policy": "b"}"#,
+                "duplicate field",
+            ),
+            ("[]", "invalid"),
+        ] {
+            let refused = Config::of_json(text)
+                .map(drop)
+                .map_err(|error| error.to_string());
+            assert!(
+                refused.as_ref().is_err_and(|error| error.contains(problem)),
+                "{text} {refused:?}"
+            );
+        }
     }
 }

@@ -188,6 +188,12 @@ impl Credential {
         &self.name
     }
 
+    /// Whether it may be sent where anybody on the way can read it.
+    #[must_use]
+    pub fn is_sent_in_plain(&self) -> bool {
+        self.plain_http
+    }
+
     /// Whether it is bound to a destination.
     #[must_use]
     pub fn is_for(&self, destination: &Destination) -> bool {

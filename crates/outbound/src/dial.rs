@@ -283,7 +283,7 @@ impl Service<Uri> for ToProxy {
         Box::pin(async move {
             let host = proxy.host().unwrap_or_default();
             let host = host.trim_start_matches('[').trim_end_matches(']');
-            let stream = TcpStream::connect((host, proxy.port_u16().unwrap_or(3128))).await?;
+            let stream = TcpStream::connect((host, proxy.port_u16().unwrap_or(80))).await?;
             stream.set_nodelay(true)?;
             Ok(TokioIo::new(stream))
         })

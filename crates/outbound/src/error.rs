@@ -35,7 +35,7 @@ pub enum Error {
     Connections(usize),
     /// What a name is resolved to, or an address itself, is not reached from here.
     #[error(
-        "{host} is {class} ({addresses}), which no rule names: a rule with \"private\": true reaches loopback and private \
+        "{host} is {class}, which no rule names: a rule with \"private\": true reaches loopback and private \
          addresses"
     )]
     AddressPrivate {
@@ -47,7 +47,7 @@ pub enum Error {
         addresses: String,
     },
     /// An address that is never reached, whatever a rule says.
-    #[error("{host} is {class} ({addresses}), which is never reached")]
+    #[error("{host} is {class}, which is never reached")]
     AddressNever {
         /// What was to be reached.
         host: String,
@@ -57,7 +57,7 @@ pub enum Error {
         addresses: String,
     },
     /// The server's own.
-    #[error("{host} is this server itself ({address}), which is never reached")]
+    #[error("{host} is this server itself, which is never reached")]
     AddressOwn {
         /// What was to be reached.
         host: String,
@@ -125,7 +125,7 @@ pub enum Error {
         limit: &'static str,
     },
     /// One redirect led to the next.
-    #[error("more than {0} redirects, the last of them to {1}")]
+    #[error("more than {0} redirects, the last of them from {1}")]
     Redirects(u32, String),
     /// A redirect, where none is to be followed.
     #[error("{0} redirects, and the request says redirect: \"error\"")]

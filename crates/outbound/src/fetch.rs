@@ -11,9 +11,11 @@ use crate::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use hyper::body::Incoming;
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+/// Bytes of a method.
+const METHOD_BYTES_MAX: usize = 128;
 /// Redirects of one request that are followed.
 pub const REDIRECTS_MAX: u32 = 5;
 /// What makes a tunnel, or has the request for its answer (<https://fetch.spec.whatwg.org/#forbidden-method>).
@@ -96,11 +98,12 @@ impl Channel {
             redirect,
         } = request;
         let begun = Journey::begin(self, sender, &method, &headers, body);
+        let shown = &method[..method.floor_char_boundary(METHOD_BYTES_MAX)];
         let read = begun.and_then(|journey| Ok((journey, Destination::of_url(&url)?)));
         let (mut journey, mut destination) = match read {
             Ok(ready) => ready,
             Err(error) => {
-                self.note_refused(Record::new(sender.clone(), Kind::Fetch, &method), &error);
+                self.note_refused(Record::new(sender.clone(), Kind::Fetch, shown), &error);
                 return Err(error);
             }
         };
@@ -111,6 +114,17 @@ impl Channel {
             let Some(location) = location(&head).filter(|_| !is_manual) else {
                 return head.finish(&destination, hop > 0);
             };
+            let refused = match redirect {
+                Redirect::Error => Some(Error::Redirected(destination.to_string())),
+                _ if hop >= REDIRECTS_MAX => {
+                    Some(Error::Redirects(REDIRECTS_MAX, destination.to_string()))
+                }
+                _ => None,
+            };
+            if let Some(error) = refused {
+                head.trail.note(|record| record.failed(&error));
+                return Err(error);
+            }
             hop += 1;
             let next = match destination.redirected(&location) {
                 Ok(next) => next,
@@ -122,12 +136,7 @@ impl Channel {
                     return Err(error);
                 }
             };
-            let followed = match (redirect, hop > REDIRECTS_MAX) {
-                (Redirect::Error, _) => Err(Error::Redirected(destination.to_string())),
-                (_, true) => Err(Error::Redirects(REDIRECTS_MAX, next.to_string())),
-                _ => journey.redirected(head.status, &destination, &next),
-            };
-            if let Err(error) = followed {
+            if let Err(error) = journey.redirected(head.status, &destination, &next) {
                 head.trail.note(|record| record.failed(&error));
                 return Err(error);
             }
@@ -174,6 +183,9 @@ impl<'a> Journey<'a> {
             let shown: String = method.chars().take(100).collect();
             Error::Method(shown.escape_debug().to_string())
         };
+        if method.len() > METHOD_BYTES_MAX {
+            return Err(unsendable());
+        }
         if METHODS_REFUSED
             .iter()
             .any(|refused| refused.eq_ignore_ascii_case(method))
@@ -197,7 +209,7 @@ impl<'a> Journey<'a> {
     /// Sends it to one place.
     async fn send(&mut self, destination: &Destination, hop: u32) -> Result<Head, Error> {
         let mut record = self.record(hop);
-        record.destination = destination.to_string();
+        record.goes_to(destination);
         let trail = Trail::begun(self.channel.audit(), record);
         let outcome = self.send_noted(destination, &trail).await;
         trail.settle(outcome)
@@ -251,6 +263,7 @@ impl<'a> Journey<'a> {
             let is_refused = [401, 403].contains(&response.status().as_u16());
             let may_try = !self.body.is_stream() && !is_second_try;
             if is_refused && may_try && permit.refused() {
+                permit.meter().take_request(Instant::now())?;
                 is_second_try = true;
                 continue;
             }
@@ -359,7 +372,7 @@ impl Head {
             mut headers,
             version_has_reason,
             response,
-            redactor,
+            mut redactor,
             trail,
             bounds,
             is_head,
@@ -376,6 +389,10 @@ impl Head {
             Some(reason) => String::from_utf8_lossy(reason.as_bytes()).into_owned(),
             None if version_has_reason => status.canonical_reason().unwrap_or_default().into(),
             None => String::new(),
+        };
+        let status_text = match &mut redactor {
+            Some(redactor) => redactor.redact_text(&status_text).into_owned(),
+            None => status_text,
         };
         let has_body = !is_head && ![204, 205, 304].contains(&code) && socket.is_none();
         // (Of a HEAD, what says how the body would be packed is true.)

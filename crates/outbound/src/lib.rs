@@ -32,7 +32,7 @@ mod socket;
 mod web_socket;
 
 pub use address::{AddressClass, AddressRefused, admit, classify};
-pub use audit::{Audit, Decision as RequestDecision, Kind, Record, Sender};
+pub use audit::{Audit, DESTINATION_BYTES_MAX, Decision as RequestDecision, Kind, Record, Sender};
 pub use body::{Body, Received};
 pub use budget::{Budget, BudgetError, Budgets, Meter};
 pub use channel::{Ask, Channel, Question};

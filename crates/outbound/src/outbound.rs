@@ -1,14 +1,14 @@
 //! Everything that leaves, for a whole server: made once from the configuration.
 
 use crate::{
-    Credential, Destination, Error, Policies, Policy, PolicyOrigin, Resolve, Scheme, SecretStore,
+    Credential, Destination, Error, Policies, Policy, PolicyOrigin, Scheme, SecretStore,
     audit::Audit,
     channel::{Ask, Channel, Tenant},
     clients::{Clients, Tls},
     config::{Config, ProxyConfig, RequestLimits, TenantConfig},
     dial::{Dialer, OwnAddresses, Proxy, Share},
     operator::OperatorHttp,
-    resolve::Dns,
+    resolve::resolver,
 };
 use rustls::{
     ClientConfig, RootCertStore,
@@ -111,13 +111,13 @@ impl Outbound {
                 ));
             }
         }
-        let dns = Dns::new(&config.dns)
+        let dns = resolver(&config.dns)
             .map_err(|problem| ConfigError(vec![format!("dns: {problem}")]))?;
         let tls =
             Arc::new(tls(config.ca_file.as_deref()).map_err(|problem| ConfigError(vec![problem]))?);
         let dialer = |proxy: Option<Proxy>| {
             Arc::new(Dialer {
-                resolver: Arc::clone(&dns) as Arc<dyn Resolve>,
+                resolver: Arc::clone(&dns),
                 own: own.clone(),
                 proxy,
                 limits: config.limits.clone(),
@@ -136,7 +136,15 @@ impl Outbound {
         let mut credentials = BTreeMap::new();
         for (name, credential) in config.credentials {
             match Credential::new(&name, credential, &mut store) {
-                Ok(credential) => _ = credentials.insert(name, Arc::new(credential)),
+                Ok(credential) => {
+                    if credential.is_sent_in_plain() {
+                        tracing::warn!(
+                            credential = name,
+                            "a credential may be sent over plain http"
+                        );
+                    }
+                    credentials.insert(name, Arc::new(credential));
+                }
                 Err(error) => problems.push(error.to_string()),
             }
         }
@@ -242,7 +250,7 @@ impl Outbound {
 fn policies(config: &Config, problems: &mut Vec<String>) -> BTreeMap<String, Arc<Policy>> {
     let mut policies = BTreeMap::new();
     for (name, rules) in &config.policies {
-        match Policy::of_json(name, PolicyOrigin::Operator, &rules.to_string()) {
+        match Policy::of_json(name, PolicyOrigin::Operator, rules.get()) {
             Ok(policy) => _ = policies.insert(name.clone(), Arc::new(policy)),
             Err(error) => problems.push(format!("policies.{name}: {error}")),
         }

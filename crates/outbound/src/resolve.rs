@@ -24,34 +24,55 @@ pub trait Resolve: Send + Sync {
 }
 
 /// DNS, by the configuration of the machine or by our own, with a cache.
+///
+/// Names are asked for as they are, and not with the machine's search list: nobody has judged `api.example.com.inside.test`.
 pub(crate) struct Dns {
     resolver: TokioResolver,
-    lookups: Semaphore,
+    search: Vec<String>,
+    lookups: Lookups,
+}
+
+/// The resolver of the operating system, which reads what it is configured with by itself.
+pub(crate) struct System(Lookups);
+
+/// What both bound: names that are asked for at once, and the time that one takes.
+struct Lookups {
+    places: Semaphore,
     deadline: Duration,
 }
 
-impl Dns {
-    /// In a runtime.
-    pub(crate) fn new(config: &DnsConfig) -> Result<Arc<Self>, String> {
-        let provider = TokioRuntimeProvider::default();
-        let mut builder = match config.nameservers.is_empty() {
-            true => TokioResolver::builder(provider)
-                .map_err(|error| format!("/etc/resolv.conf can't be used: {error}"))?,
-            false => {
-                let servers = config.nameservers.iter().map(|text| server(text));
-                let servers = servers.collect::<Result<_, _>>()?;
-                let resolver = ResolverConfig::from_name_servers(servers);
-                TokioResolver::builder_with_config(resolver, provider)
-            }
+/// The resolver that is configured. In a runtime.
+pub(crate) fn resolver(config: &DnsConfig) -> Result<Arc<dyn Resolve>, String> {
+    let lookups = Lookups {
+        places: Semaphore::new(config.lookups_max.clamp(1, Semaphore::MAX_PERMITS)),
+        deadline: Duration::from_millis(config.lookup_ms_max),
+    };
+    if config.system {
+        return match config.nameservers.is_empty() && config.search.is_empty() {
+            true => Ok(Arc::new(System(lookups))),
+            false => Err(
+                "system: the operating system has nameservers and a search list of its own".into(),
+            ),
         };
-        set_options(builder.options_mut(), config);
-        let resolver = builder.build().map_err(|error| error.to_string())?;
-        Ok(Arc::new(Self {
-            resolver,
-            lookups: Semaphore::new(config.lookups_max),
-            deadline: Duration::from_millis(config.lookup_ms_max),
-        }))
     }
+    let provider = TokioRuntimeProvider::default();
+    let mut builder = match config.nameservers.is_empty() {
+        true => TokioResolver::builder(provider)
+            .map_err(|error| format!("/etc/resolv.conf can't be used: {error}"))?,
+        false => {
+            let servers = config.nameservers.iter().map(|text| server(text));
+            let servers = servers.collect::<Result<_, _>>()?;
+            let resolver = ResolverConfig::from_name_servers(servers);
+            TokioResolver::builder_with_config(resolver, provider)
+        }
+    };
+    set_options(builder.options_mut(), config);
+    let resolver = builder.build().map_err(|error| error.to_string())?;
+    Ok(Arc::new(Dns {
+        resolver,
+        search: config.search.clone(),
+        lookups,
+    }))
 }
 
 fn set_options(options: &mut ResolverOpts, config: &DnsConfig) {
@@ -78,23 +99,55 @@ fn server(text: &str) -> Result<NameServerConfig, String> {
     Ok(server)
 }
 
+impl Lookups {
+    async fn ask<T>(&self, lookup: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+        let lookup = async {
+            let _place = self.places.acquire().await;
+            lookup.await
+        };
+        let answer = tokio::time::timeout(self.deadline, lookup).await;
+        let ms = self.deadline.as_millis();
+        answer.unwrap_or_else(|_| Err(format!("no answer within {ms} ms (lookup_ms_max)")))
+    }
+}
+
+impl Dns {
+    /// The addresses of a name as it is; none where there is no such name, or it has none.
+    async fn lookup(&self, name: String) -> Result<Vec<IpAddr>, String> {
+        match self.resolver.lookup_ip(name).await {
+            Ok(found) => Ok(found.iter().take(ADDRESSES_MAX).collect()),
+            Err(error) if error.is_nx_domain() || error.is_no_records_found() => Ok(Vec::new()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
 impl Resolve for Dns {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>> {
-        Box::pin(async move {
-            let lookup = async {
-                let _permit = self.lookups.acquire().await;
-                self.resolver.lookup_ip(name).await
-            };
-            match tokio::time::timeout(self.deadline, lookup).await {
-                Ok(Ok(found)) => Ok(found.iter().take(ADDRESSES_MAX).collect()),
-                Ok(Err(error)) if error.is_nx_domain() => Err("there is no such name".into()),
-                Ok(Err(error)) if error.is_no_records_found() => Err("it has no address".into()),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err(format!(
-                    "no answer within {} ms (lookup_ms_max)",
-                    self.deadline.as_millis()
-                )),
+        Box::pin(self.lookups.ask(async move {
+            let mut found = self.lookup(format!("{name}.")).await?;
+            for suffix in &self.search {
+                if found.is_empty() {
+                    found = self.lookup(format!("{name}.{suffix}.")).await?;
+                }
             }
-        })
+            match found.is_empty() {
+                true => Err("there is no such name, or it has no address".into()),
+                false => Ok(found),
+            }
+        }))
+    }
+}
+
+impl Resolve for System {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>> {
+        Box::pin(self.0.ask(async move {
+            let found = tokio::net::lookup_host((name, 0)).await;
+            let found = found.map_err(|error| error.to_string())?;
+            Ok(found
+                .map(|address| address.ip())
+                .take(ADDRESSES_MAX)
+                .collect())
+        }))
     }
 }

@@ -52,7 +52,7 @@ impl Channel {
 
     async fn connect_noted(&self, address: &str, trail: &Arc<Trail>) -> Result<Connection, Error> {
         let destination = Destination::of_address(address)?;
-        trail.note(|record| record.destination = destination.to_string());
+        trail.note(|record| record.goes_to(&destination));
         let permit = self.judge(&destination, None, trail).await?;
         let place = self.take_socket()?;
         trail.note(|record| record.decision = Decision::Allowed);

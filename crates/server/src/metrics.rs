@@ -289,8 +289,8 @@ impl Metrics {
     pub fn outbound(&self, record: &Record) {
         let result = match (record.decision, record.error) {
             (RequestDecision::Denied, _) => "denied",
-            (RequestDecision::Allowed, "") => "ok",
-            (RequestDecision::Allowed, error) => error,
+            (_, "") => "ok",
+            (_, error) => error,
         };
         self.outbound_requests.named(result).inc();
         if record.decision == RequestDecision::Allowed {

@@ -98,7 +98,7 @@ impl CheckArgs {
         let Some(rules) = config.policies.get(name) else {
             return Err(wrong(format!("there is no policy \"{name}\"")));
         };
-        let policy = Policy::of_json(name, PolicyOrigin::Operator, &rules.to_string());
+        let policy = Policy::of_json(name, PolicyOrigin::Operator, rules.get());
         policy.map_err(|error| wrong(format!("policies.{name}: {error}")))
     }
 }

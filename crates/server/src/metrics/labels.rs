@@ -15,7 +15,7 @@ pub(super) const PHASES: [&str; 2] = ["load", "run"];
 pub(super) const DIRECTIONS: [&str; 2] = ["in", "out"];
 
 /// How requests by a policy end: the words of `coracle_outbound::Error::code` besides `ok` and `denied`.
-pub(super) const OUTBOUND_RESULTS: [&str; 14] = [
+pub(super) const OUTBOUND_RESULTS: [&str; 15] = [
     "ok",
     "denied",
     "resolve_failed",
@@ -28,6 +28,7 @@ pub(super) const OUTBOUND_RESULTS: [&str; 14] = [
     "redirect_refused",
     "protocol_failed",
     "body_failed",
+    "budget_exceeded",
     "cancelled",
     OTHER,
 ];

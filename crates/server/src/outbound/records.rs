@@ -44,6 +44,11 @@ fn log(record: &Record) {
         target: "coracle::outbound",
         tenant, worker, invocation, kind, method, destination, hop, decision = verdict, rule, credential, status, error,
         bytes_sent, bytes_received, redactions, duration_us,
-        "{}", if *decision == RequestDecision::Denied { "a request was denied" } else { "a request went out" }
+        "{}",
+        match decision {
+            RequestDecision::Allowed => "a request was let out",
+            RequestDecision::Denied => "a request was denied",
+            RequestDecision::Failed => "a request failed before it was let out",
+        }
     );
 }
