@@ -117,7 +117,7 @@ async fn by_hyper(client: &Hyper, url: &str) -> Result<Duration, Box<dyn Error>>
     let request = http::Request::get(url)
         .header("accept", "application/json")
         .header("user-agent", "Coracle")
-        .header("accept-encoding", "gzip, br, deflate");
+        .header("accept-encoding", "gzip, deflate");
     let response = client.request(request.body(Empty::new())?).await?;
     let body = response.into_body().collect().await?.to_bytes();
     assert_eq!(&*body, BODY);

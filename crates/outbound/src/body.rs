@@ -4,7 +4,7 @@ use crate::{
     Destination, Error, Meter, Redactor,
     audit::{Audit, Record, Sender},
 };
-use async_compression::tokio::bufread::{BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder};
+use async_compression::tokio::bufread::{DeflateDecoder, GzipDecoder, ZlibDecoder};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
 use http::{HeaderMap, header};
@@ -26,6 +26,7 @@ use tokio::{
     time::Sleep,
 };
 use tokio_util::io::{ReaderStream, StreamReader};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Bytes of an unpacked body that come at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -48,7 +49,7 @@ impl Body {
         &mut self,
         bytes_max: u64,
         meter: &Meter,
-        sent: &Arc<AtomicU64>,
+        trail: &Arc<Trail>,
     ) -> Result<Sent, Error> {
         let too_large = move || Error::TooLarge {
             what: "the request's body",
@@ -64,30 +65,62 @@ impl Body {
                     return Err(too_large());
                 }
                 meter.take_bytes(bytes.len() as u64, Instant::now())?;
-                sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                trail.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 Ok(Full::new(bytes.clone())
                     .map_err(|never| match never {})
                     .boxed_unsync())
             }
             Self::Stream(stream) => {
-                let (sent, meter) = (Arc::clone(sent), meter.clone());
+                // The record waits for the body, which ends with the response.
+                let (trail, meter) = (Arc::clone(trail), meter.clone());
+                let over = trail.over.clone();
                 let stream = std::mem::replace(stream, futures::stream::empty().boxed());
                 let counted = stream.map(move |piece| {
                     let piece = piece.map_err(Error::Body)?;
                     meter.take_bytes(piece.len() as u64, Instant::now())?;
-                    let before = sent.fetch_add(piece.len() as u64, Ordering::Relaxed);
+                    let before = trail.sent.fetch_add(piece.len() as u64, Ordering::Relaxed);
                     match before + piece.len() as u64 > bytes_max {
                         true => Err(too_large()),
                         false => Ok(Frame::data(piece)),
                     }
                 });
-                Ok(StreamBody::new(counted).boxed_unsync())
+                let cut = Cut {
+                    stream: counted,
+                    over: Box::pin(over.cancelled_owned()),
+                };
+                Ok(StreamBody::new(cut).boxed_unsync())
             }
         }
     }
 
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self, Self::Stream(_))
+    }
+}
+
+/// A request's body that ends with its response: with an error, so that what was sent is not taken for the whole.
+struct Cut<S> {
+    stream: S,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl<S: Stream<Item = Result<Frame<Bytes>, Error>> + Unpin> Stream for Cut<S> {
+    type Item = S::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        if self.over.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err(Error::Body("the response is over".into()))));
+        }
+        self.stream.poll_next_unpin(context)
+    }
+}
+
+/// Ends what is still being sent of a request when it is dropped.
+pub(crate) struct Upload(pub(crate) CancellationToken);
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 
@@ -101,6 +134,8 @@ pub(crate) struct Trail {
     pub(crate) sent: Arc<AtomicU64>,
     received: AtomicU64,
     begun: Instant,
+    /// Cancelled when the response is over.
+    over: CancellationToken,
 }
 
 impl Trail {
@@ -111,6 +146,7 @@ impl Trail {
             sent: Arc::default(),
             received: AtomicU64::new(0),
             begun: Instant::now(),
+            over: CancellationToken::new(),
         })
     }
 
@@ -133,6 +169,11 @@ impl Trail {
 
     pub(crate) fn note(&self, note: impl FnOnce(&mut Record)) {
         note(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// What ends the request's body with the response.
+    pub(crate) fn upload(&self) -> Upload {
+        Upload(self.over.clone())
     }
 
     pub(crate) fn receive(&self, bytes: usize) {
@@ -195,9 +236,12 @@ pub(crate) fn packing(headers: &mut HeaderMap) -> Packing {
     let (Some(encoding), None) = (encodings.next(), encodings.next()) else {
         return Packing::None;
     };
+    if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
+        headers.remove(header::CONTENT_ENCODING);
+        return Packing::None;
+    }
     let packing = match encoding.as_bytes().to_ascii_lowercase().as_slice() {
         b"gzip" | b"x-gzip" => Packing::Gzip,
-        b"br" => Packing::Brotli,
         b"deflate" => Packing::Deflate,
         _ => return Packing::None,
     };
@@ -210,12 +254,12 @@ pub(crate) fn packing(headers: &mut HeaderMap) -> Packing {
 pub(crate) enum Packing {
     None,
     Gzip,
-    Brotli,
     Deflate,
 }
 
-/// What we can unpack, as a request says it.
-pub(crate) const UNPACKED: &str = "gzip, br, deflate";
+/// What we can unpack, as a request says it. (Not brotli, whose window is up to 16 MiB for each body before a byte of it is
+/// read.)
+pub(crate) const UNPACKED: &str = "gzip, deflate";
 
 /// A response's body as a worker gets it: bounded, unpacked, and without the secrets that were sent.
 pub(crate) fn received(
@@ -223,7 +267,7 @@ pub(crate) fn received(
     packing: Packing,
     redactor: Option<Redactor>,
     bounds: Bounds,
-    trail: Arc<Trail>,
+    (trail, upload): (Arc<Trail>, Upload),
 ) -> Received {
     let bounds = Arc::new(bounds);
     let raw = Raw {
@@ -232,17 +276,18 @@ pub(crate) fn received(
         bytes: 0,
         late: None,
     };
-    let told = |stream| Told::boxed(stream, Arc::clone(&bounds), Arc::clone(&trail));
     match (packing, redactor) {
         // The usual case has no more steps than it needs.
-        (Packing::None, None) => Told::boxed(raw, bounds, trail),
-        (Packing::None, Some(redactor)) => told(redact(raw, redactor, Arc::clone(&trail))),
-        (packing, redactor) => {
+        (Packing::None, None) => Told::boxed(raw, bounds, trail, upload),
+        (Packing::None, Some(redactor)) => {
+            let redacted = redact(raw, redactor, Arc::clone(&trail));
+            Told::boxed(redacted, bounds, trail, upload)
+        }
+        (packing, None) => Told::boxed(unpack(raw, packing, &bounds), bounds, trail, upload),
+        (packing, Some(redactor)) => {
             let unpacked = unpack(raw, packing, &bounds);
-            match redactor {
-                None => told(unpacked),
-                Some(redactor) => told(redact(unpacked, redactor, Arc::clone(&trail))),
-            }
+            let redacted = redact(unpacked, redactor, Arc::clone(&trail));
+            Told::boxed(redacted, bounds, trail, upload)
         }
     }
 }
@@ -293,15 +338,15 @@ impl Stream for Raw {
 /// A body as the worker gets it, which is counted, and told of when it is over.
 struct Told<S> {
     /// None when it is over.
-    state: Option<(S, Arc<Trail>)>,
+    state: Option<(S, Arc<Trail>, Upload)>,
     bounds: Arc<Bounds>,
     bytes: u64,
 }
 
 impl<S: Stream<Item = Result<Bytes, Error>> + Send + Unpin + 'static> Told<S> {
-    fn boxed(stream: S, bounds: Arc<Bounds>, trail: Arc<Trail>) -> Received {
+    fn boxed(stream: S, bounds: Arc<Bounds>, trail: Arc<Trail>, upload: Upload) -> Received {
         Box::pin(Self {
-            state: Some((stream, trail)),
+            state: Some((stream, trail, upload)),
             bounds,
             bytes: 0,
         })
@@ -317,7 +362,7 @@ impl<S: Stream<Item = Result<Bytes, Error>> + Unpin> Stream for Told<S> {
             bounds,
             bytes,
         } = &mut *self;
-        let Some((stream, trail)) = state else {
+        let Some((stream, trail, _)) = state else {
             return Poll::Ready(None);
         };
         let piece = ready!(stream.poll_next_unpin(context)).map(|piece| {
@@ -350,12 +395,8 @@ fn unpack(
         let unpacked: Box<dyn AsyncRead + Send + Unpin> = match (packing, first) {
             // Servers that pack bodies also say so of none.
             (_, None) => Box::new(tokio::io::empty()),
-            (Packing::Gzip, _) => {
-                let mut decoder = GzipDecoder::new(reader);
-                decoder.multiple_members(true);
-                Box::new(decoder)
-            }
-            (Packing::Brotli, _) => Box::new(BrotliDecoder::new(reader)),
+            // (Of one member: of any number of empty ones nothing would ever come out.)
+            (Packing::Gzip, _) => Box::new(GzipDecoder::new(reader)),
             (_, Some(first)) if is_zlib(first) => Box::new(ZlibDecoder::new(reader)),
             _ => Box::new(DeflateDecoder::new(reader)),
         };

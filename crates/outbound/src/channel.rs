@@ -2,7 +2,7 @@
 
 use crate::{
     Applied, BodyDigest, Budgets, Credential, Destination, Effect, Error, Meter, Moment, Outgoing,
-    Policies, Redactor, Secret,
+    Policies, REDACTED_BYTES_MIN, Redactor, Secret,
     audit::Audit,
     body::{Body, Trail},
     clients::{Clients, Tls},
@@ -11,7 +11,7 @@ use crate::{
     outbound::Shared,
 };
 use futures::future::BoxFuture;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 use sha2::{Digest as _, Sha256};
 use std::{sync::Arc, time::Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -220,6 +220,28 @@ impl Permit {
             is_worth_it |= credential.invalidate(applied, now);
         }
         is_worth_it
+    }
+
+    /// Takes out headers whose names say what was put in. (Names are in lower case.)
+    pub(crate) fn leave_telling_names(&self, headers: &mut HeaderMap) {
+        for secret in self
+            .applied
+            .iter()
+            .flat_map(|(_, applied)| &applied.secrets)
+        {
+            let secret = secret.bytes().to_ascii_lowercase();
+            if secret.len() < REDACTED_BYTES_MIN {
+                continue;
+            }
+            let tells = |name: &&HeaderName| {
+                let mut windows = name.as_str().as_bytes().windows(secret.len());
+                windows.any(|window| window == secret)
+            };
+            let telling: Vec<HeaderName> = headers.keys().filter(tells).cloned().collect();
+            for name in telling {
+                headers.remove(name);
+            }
+        }
     }
 
     /// Finds in a response what was put into the request.

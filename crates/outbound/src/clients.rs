@@ -15,12 +15,20 @@ use hyper_util::{
 use rustls::ClientConfig;
 use std::{
     error::Error as _,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
+use tokio_util::sync::CancellationToken;
 
 /// How long a connection is kept that nothing is sent on.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+const HTTP2_CONNECTION_BYTES: u32 = 1 << 20;
+const HTTP2_STREAM_BYTES: u32 = 256 << 10;
+/// Answers that a server may send before the one that counts (1xx).
+const INFORMATIONAL_MAX: usize = 16;
 /// How often a connection of HTTP/2 in use is asked whether it is still there, and how long it may take to answer.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const ALIVE_TIME_MAX: Duration = Duration::from_secs(10);
@@ -89,6 +97,9 @@ impl Clients {
             .pool_max_idle_per_host(self.dialer.limits.idle_connections_max)
             .http1_max_buf_size(HEADER_BYTES_MAX)
             .http2_max_header_list_size(HEADER_BYTES_MAX as u32)
+            // What a server may send before it is read: of all bodies of a connection together, and of each.
+            .http2_initial_connection_window_size(HTTP2_CONNECTION_BYTES)
+            .http2_initial_stream_window_size(HTTP2_STREAM_BYTES)
             // One that has died without a word is not to be waited for again and again.
             .http2_keep_alive_interval(ALIVE_INTERVAL)
             .http2_keep_alive_timeout(ALIVE_TIME_MAX)
@@ -99,11 +110,29 @@ impl Clients {
 /// Sends a request and waits for the head of its response.
 pub(crate) async fn send(
     client: &HttpClient,
-    request: http::Request<Sent>,
+    mut request: http::Request<Sent>,
     destination: &Destination,
     limits: &RequestLimits,
 ) -> Result<http::Response<Incoming>, Error> {
-    match tokio::time::timeout(limits.response(), client.request(request)).await {
+    let flooded = CancellationToken::new();
+    let (informational, flood) = (AtomicUsize::new(0), flooded.clone());
+    hyper::ext::on_informational(&mut request, move |_| {
+        if informational.fetch_add(1, Ordering::Relaxed) >= INFORMATIONAL_MAX {
+            flood.cancel();
+        }
+    });
+    let response = tokio::time::timeout(limits.response(), client.request(request));
+    let response = tokio::select! {
+        biased;
+        () = flooded.cancelled() => {
+            return Err(Error::Protocol {
+                origin: destination.origin(),
+                reason: format!("more than {INFORMATIONAL_MAX} answers came before the one that counts"),
+            });
+        }
+        response = response => response,
+    };
+    match response {
         Ok(outcome) => outcome.map_err(|error| told(&error, destination)),
         Err(_) => Err(Error::TooSlow {
             origin: destination.origin(),

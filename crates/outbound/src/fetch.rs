@@ -3,7 +3,7 @@
 use crate::{
     Destination, Error, Redactor,
     audit::{Decision, Kind, Record, Sender},
-    body::{self, Body, Bounds, Received, Trail},
+    body::{self, Body, Bounds, Received, Trail, Upload},
     channel::Channel,
     clients, headers,
     socket::Counted,
@@ -162,6 +162,7 @@ struct Head {
     bounds: Bounds,
     is_head: bool,
     socket: Option<Socket>,
+    upload: Upload,
 }
 
 /// Where a response redirects to.
@@ -239,6 +240,7 @@ impl<'a> Journey<'a> {
             false => None,
         };
         let digest = permit.digest(&self.body);
+        let upload = trail.upload();
         let mut is_second_try = false;
         let (mut response, destination, key) = loop {
             let mut headers = self.headers.clone();
@@ -254,7 +256,7 @@ impl<'a> Journey<'a> {
                 .await?;
             let body = self
                 .body
-                .take(limits.request_bytes_max, &permit.meter(), &trail.sent)?;
+                .take(limits.request_bytes_max, &permit.meter(), trail)?;
             trail.note(|record| record.decision = Decision::Allowed);
             let request = request(&self.method, &destination, headers, body)?;
             let client = channel.clients().get(permit.reach(), self.is_web_socket);
@@ -289,6 +291,7 @@ impl<'a> Journey<'a> {
         // Before anything is made of them: a redirect may quote what was put into the query.
         let mut redactor = permit.redactor()?;
         if let Some(redactor) = &mut redactor {
+            permit.leave_telling_names(&mut headers);
             redact_headers(redactor, &mut headers, trail);
         }
         Ok(Head {
@@ -301,6 +304,7 @@ impl<'a> Journey<'a> {
             bounds,
             is_head: self.method == Method::HEAD,
             socket,
+            upload,
         })
     }
 
@@ -377,6 +381,7 @@ impl Head {
             bounds,
             is_head,
             socket,
+            upload,
         } = self;
         let code = status.as_u16();
         if !(200..=599).contains(&code) && socket.is_none() {
@@ -400,6 +405,23 @@ impl Head {
             true => body::packing(&mut headers),
             false => body::Packing::None,
         };
+        // (Hyper undoes chunks, and leaves what else there is to whoever reads.)
+        if headers
+            .get_all(header::TRANSFER_ENCODING)
+            .iter()
+            .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+        {
+            let error = bounds.wrong("it uses a transfer coding that was not asked for".into());
+            trail.note(|record| record.failed(&error));
+            return Err(error);
+        }
+        // A part can't be searched for the rest of what was put in.
+        let is_part = code == 206 || headers.contains_key(header::CONTENT_RANGE);
+        if redactor.is_some() && is_part {
+            let error = bounds.wrong("it answers a request with a credential in parts".into());
+            trail.note(|record| record.failed(&error));
+            return Err(error);
+        }
         // What can't be unpacked can't be searched for what was put in either.
         if has_body && redactor.is_some() && headers.contains_key(header::CONTENT_ENCODING) {
             let error = bounds.wrong("its body is packed in a way that was not asked for".into());
@@ -407,8 +429,15 @@ impl Head {
             return Err(error);
         }
         let pairs = headers::of_response(&headers);
-        let body = has_body
-            .then(|| body::received(response.into_body(), packing, redactor, bounds, trail));
+        let body = has_body.then(|| {
+            body::received(
+                response.into_body(),
+                packing,
+                redactor,
+                bounds,
+                (trail, upload),
+            )
+        });
         Ok(Response {
             status: code,
             status_text,

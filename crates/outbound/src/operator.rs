@@ -1,16 +1,10 @@
 //! Requests of the operator's own: for tokens and secrets. They go where the configuration says, and follow no redirect.
 
-use crate::{
-    ANSWER_BYTES_MAX, Error, Http, HttpError, Meter,
-    body::{Body, why},
-    clients::Clients,
-    dial::Reach,
-};
+use crate::{ANSWER_BYTES_MAX, Http, HttpError, body::why, clients::Clients, dial::Reach};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use std::sync::Arc;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 
 /// Sends them.
 pub(crate) struct OperatorHttp(pub(crate) Clients);
@@ -21,8 +15,9 @@ impl Http for OperatorHttp {
         Box::pin(async move {
             let unreachable = |reason: String| HttpError::Unreachable(reason);
             let (head, body) = request.into_parts();
-            let body = Body::Bytes(body).take(u64::MAX, &Meter::default(), &Arc::default());
-            let body = body.map_err(|error: Error| unreachable(error.to_string()))?;
+            let body = Full::new(body)
+                .map_err(|never| match never {})
+                .boxed_unsync();
             let sent = client.request(Request::from_parts(head, body)).await;
             let (head, body) = sent.map_err(|error| unreachable(why(&error)))?.into_parts();
             let whole = Limited::new(body, ANSWER_BYTES_MAX).collect().await;

@@ -25,9 +25,10 @@ pub const REDACTED_BYTES_MIN: usize = 8;
 
 /// Takes secrets out of an answer: of its headers at once, of its body as it comes.
 ///
-/// The body's text is held back only as far as it could be the beginning of a secret. Time is linear in what is pushed;
-/// memory is that of the secrets in all forms, and the longest of these held back. What is taken out does not depend on
-/// the chunks that a body comes in.
+/// Of a body as much is held back as the longest form has bytes, whatever it says. (To hold back only what could begin a
+/// secret would tell a guest, which has a server echo its guesses, how much of a guess is right.) Time is linear in what is
+/// pushed; memory is that of the secrets in all forms, and what is held back. What is taken out does not depend on the
+/// chunks that a body comes in.
 pub struct Redactor {
     /// None where there is nothing to look for.
     looking: Option<Looking>,
@@ -110,7 +111,8 @@ impl Redactor {
         };
         let is_first = body.held.is_empty() && body.hidden.is_empty();
         body.read(net, &chunk);
-        let undecided = net.depth(body.state);
+        let there = body.held.len() + chunk.len();
+        let undecided = there.min(net.longest - 1);
         let decided = body.end - undecided as u64;
         if is_first && body.hidden.is_empty() && undecided <= chunk.len() {
             // The usual case, without a copy of anything but the end.
@@ -146,8 +148,8 @@ struct Looking {
 struct Net {
     automaton: NFA,
     start: StateID,
-    /// How many bytes each state has seen of the longest form that it may be in, in order of the states.
-    depths: Vec<(StateID, u32)>,
+    /// Bytes of the longest form.
+    longest: usize,
     /// Whether some form starts with these two bytes.
     starts: Vec<bool>,
 }
@@ -159,33 +161,19 @@ impl Net {
         let automaton = builder.build(forms).map_err(|_| RedactorError)?;
         let start = automaton.start_state(Anchored::No);
         let start = start.map_err(|_| RedactorError)?;
-        let mut depths = Vec::new();
         let mut starts = vec![false; 1 << 16];
         for form in forms {
             if let [first, second, ..] = form[..] {
                 starts[pair(first, second)] = true;
             }
-            let mut state = start;
-            for (byte, depth) in form.iter().zip(1..) {
-                state = automaton.next_state(Anchored::No, state, *byte);
-                depths.push((state, depth));
-            }
         }
-        depths.sort_unstable();
-        depths.dedup();
+        let longest = forms.iter().map(Vec::len).max().unwrap_or(1).max(1);
         Ok(Self {
             automaton,
             start,
-            depths,
+            longest,
             starts,
         })
-    }
-
-    fn depth(&self, state: StateID) -> usize {
-        let found = self
-            .depths
-            .binary_search_by_key(&state, |(state, _)| *state);
-        found.map_or(0, |index| self.depths[index].1 as usize)
     }
 
     /// How long the longest form is that ends in a state; 0 where none does.

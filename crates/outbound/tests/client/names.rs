@@ -23,11 +23,11 @@ async fn what_dns_says_is_told() {
     for (name, told) in [
         (
             "unknown.test",
-            "unknown.test can't be resolved: there is no such name",
+            "unknown.test can't be resolved: there is no such name, or it has no address",
         ),
         (
             "nothing.test",
-            "nothing.test can't be resolved: it has no address",
+            "nothing.test can't be resolved: there is no such name, or it has no address",
         ),
         ("failing.test", "failing.test can't be resolved: "),
         (

@@ -186,7 +186,7 @@ async fn five_redirects_are_followed() {
     assert_eq!(server.seen().len(), 6);
     let error = get_refused(&channel, url("http", "a.test", server.address, "/6")).await;
     assert!(
-        matches!(&error, Error::Redirects(5, to) if to.ends_with("/0")),
+        matches!(&error, Error::Redirects(5, from) if from.ends_with("/1")),
         "{error}"
     );
     assert_eq!(server.seen().len(), 12);
