@@ -390,7 +390,7 @@ async fn a_load_can_narrow_the_policy_and_never_widen_it() {
     let secrets = TempDir::new().unwrap();
     let mut config = outbound(&website, &secret_file(&secrets));
     config["policies"]["echo"] =
-        json!({"rules": [{"allow": [website.url("")], "paths": ["/echo"]}]});
+        json!({"rules": [{"allow": [website.url("")], "paths": ["/echo"], "private": true}]});
     config["policies"]["other"] = json!({"rules": [{"allow": ["*"]}]});
     config["tenants"] = json!({"default": {"may_name": ["echo"]}});
     let Setup {
