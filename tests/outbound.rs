@@ -46,10 +46,9 @@ async fn without_a_gateway_nothing_leaves_and_the_error_says_why() {
     let policy = worker(&coracle, Outbound::Policy, TRY);
     let refused = text(&policy, "run").await;
     assert!(
-        refused
-            .as_str()
-            .unwrap()
-            .contains("outbound policy denies every request"),
+        refused.as_str().unwrap().contains(
+            "no outbound policy, which denies every request. Start it with --outbound-file FILE"
+        ),
         "{refused:?}"
     );
 }

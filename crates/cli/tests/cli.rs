@@ -180,7 +180,7 @@ fn a_worker_can_be_kept_from_the_outside_whatever_the_policy_is() {
         "export default { run: () => fetch('https://example.com').catch((e) => e.message) }";
     let folder = Folder::with(&[("main.js", source)]);
     let message = |flags: &[&str]| folder.run(&[&["run", "main.js"], flags].concat()).stdout;
-    assert!(message(&[]).contains("the session's outbound policy denies"));
+    assert!(message(&[]).contains("no outbound policy, which denies"));
     assert!(message(&["--outbound", "none"]).contains("It must use capabilities"));
 }
 
