@@ -13,7 +13,7 @@ import pytest
 import coracle
 
 AGENT = """export default {
-    async get(url) {
+    async visit(url) {
         try { return await (await fetch(url)).text(); } catch (error) { return [error.code, error.message]; }
     },
 }"""
@@ -67,18 +67,18 @@ async def test_a_worker_reaches_what_the_policy_allows_and_less_where_the_load_s
 
     async with coracle.serve(args=["--outbound-file", outbound_file]) as session:
         agent = (await session.load({"main.js": AGENT})).entrypoint()
-        assert await agent.get(f"{website}/a") == "/a None"
+        assert await agent.visit(f"{website}/a") == "/a None"
         # Put in outside, and taken out of what comes back.
-        assert await agent.get(f"{website}/key") == "/key [redacted]"
-        code, message = await agent.get("https://elsewhere.test/")
+        assert await agent.visit(f"{website}/key") == "/key [redacted]"
+        code, message = await agent.visit("https://elsewhere.test/")
         assert code == "policy_denied"
         assert 'no rule of the policy "site" allows GET https://elsewhere.test/' in message
 
         rules = [{"allow": [website], "paths": ["/a"]}, {"ask": [website]}]
         narrowed = (await session.load({"main.js": AGENT}, outbound=coracle.Policy(rules=rules, ask=ask))).entrypoint()
-        assert await narrowed.get(f"{website}/a") == "/a None"
-        assert await narrowed.get(f"{website}/yes") == "/yes None"
-        assert (await narrowed.get(f"{website}/no"))[0] == "ask_denied"
+        assert await narrowed.visit(f"{website}/a") == "/a None"
+        assert await narrowed.visit(f"{website}/yes") == "/yes None"
+        assert (await narrowed.visit(f"{website}/no"))[0] == "ask_denied"
         assert asked == [f"{website}/yes", f"{website}/no"]
 
         for policy, problem in (
