@@ -111,7 +111,7 @@ impl Service {
         if trace.is_streamed() {
             let record = record.clone();
             self.note(trace, bytes, (1, 0), |trace| {
-                Telling::Outbound(trace, record)
+                Telling::Outbound(trace, Box::new(record))
             });
         }
         trace.keep_outbound(record, bytes);

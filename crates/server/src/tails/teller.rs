@@ -27,7 +27,7 @@ use std::{
 pub(crate) enum Telling {
     Onset(Arc<Trace>),
     Logs(Arc<Trace>, Vec<Log>),
-    Outbound(Arc<Trace>, Record),
+    Outbound(Arc<Trace>, Box<Record>),
     Ended(Arc<Trace>, Box<Ending>),
     /// A call of a tail is over.
     Answered {
