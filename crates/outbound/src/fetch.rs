@@ -370,7 +370,13 @@ fn request(
 }
 
 impl Head {
+    /// The response, unless it is none that may be passed on.
     fn finish(self, destination: &Destination, redirected: bool) -> Result<Response, Error> {
+        let trail = Arc::clone(&self.trail);
+        trail.settle(self.finish_noted(destination, redirected))
+    }
+
+    fn finish_noted(self, destination: &Destination, redirected: bool) -> Result<Response, Error> {
         let Self {
             status,
             mut headers,
@@ -385,9 +391,7 @@ impl Head {
         } = self;
         let code = status.as_u16();
         if !(200..=599).contains(&code) && socket.is_none() {
-            let error = bounds.wrong(format!("the status {code} is none that a response has"));
-            trail.note(|record| record.failed(&error));
-            return Err(error);
+            return Err(bounds.wrong(format!("the status {code} is none that a response has")));
         }
         let reason = response.extensions().get::<hyper::ext::ReasonPhrase>();
         let status_text = match reason {
@@ -411,22 +415,16 @@ impl Head {
             .iter()
             .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
         {
-            let error = bounds.wrong("it uses a transfer coding that was not asked for".into());
-            trail.note(|record| record.failed(&error));
-            return Err(error);
+            return Err(bounds.wrong("it uses a transfer coding that was not asked for".into()));
         }
         // A part can't be searched for the rest of what was put in.
         let is_part = code == 206 || headers.contains_key(header::CONTENT_RANGE);
         if redactor.is_some() && is_part {
-            let error = bounds.wrong("it answers a request with a credential in parts".into());
-            trail.note(|record| record.failed(&error));
-            return Err(error);
+            return Err(bounds.wrong("it answers a request with a credential in parts".into()));
         }
         // What can't be unpacked can't be searched for what was put in either.
         if has_body && redactor.is_some() && headers.contains_key(header::CONTENT_ENCODING) {
-            let error = bounds.wrong("its body is packed in a way that was not asked for".into());
-            trail.note(|record| record.failed(&error));
-            return Err(error);
+            return Err(bounds.wrong("its body is packed in a way that was not asked for".into()));
         }
         let pairs = headers::of_response(&headers);
         let body = has_body.then(|| {
