@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Each file may use what the files before it define.
-const FILES: [&str; 49] = [
+const FILES: [&str; 51] = [
     "primordials.js",
     "interfaces.js",
     "web.js",
@@ -15,6 +15,8 @@ const FILES: [&str; 49] = [
     "abort.js",
     "encoding.js",
     "url.js",
+    "url-pattern-syntax.js",
+    "url-pattern.js",
     "streams.js",
     "readable.js",
     "readable-default.js",
@@ -37,6 +39,7 @@ const FILES: [&str; 49] = [
     "websocket-frames.js",
     "websocket.js",
     "crypto-algorithms.js",
+    "crypto-pairs.js",
     "crypto.js",
     "loader.js",
     "rpc-target.js",
@@ -46,7 +49,6 @@ const FILES: [&str; 49] = [
     "stacks.js",
     "inspect.js",
     "console.js",
-    "codegen.js",
     "scope.js",
     "timers.js",
     "promises.js",

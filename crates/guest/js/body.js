@@ -2,13 +2,14 @@
 //
 // Owns: whether a body was used. A body of bytes becomes a stream only when somebody asks for one.
 //
-// A body is { bytes, stream, length, type, isUsed, isShared }: bytes or a ReadableStream (or both undefined, for one that
-// was given away), the length where it is known, the MIME type that it brings; `isShared` where a clone has the same bytes.
+// A body is { bytes, stream, length, type, isUsed, isShared, failure }: bytes or a ReadableStream (or both undefined, for one that
+// was given away), the length where it is known, the MIME type that it brings; `isShared` where a clone has the same bytes;
+// `failure` is { reason } where its request was aborted before it was read.
 
 const BODY_USED = "Body has already been used. It can only be used once. Use tee() first if you need to read it twice.";
 
 function newBody(bytes, stream, length, type) {
-  return { __proto__: null, bytes, stream, length, type, isUsed: false, isShared: false };
+  return { __proto__: null, bytes, stream, length, type, isUsed: false, isShared: false, failure: undefined };
 }
 
 // The body of what a worker gave for one.
@@ -122,6 +123,7 @@ function bodyOfParts(parts) {
 
 // Reads all of a body, and answers with a promise of what `convert(bytes)` makes of it.
 function consumeBody(body, convert) {
+  if (body?.failure !== undefined) return PromiseReject(body.failure.reason);
   if (isBodyUnusable(body)) return PromiseReject(new TypeErrorConstructor(BODY_USED));
   const deferred = newDeferred();
   const onBytes = (bytes) => {

@@ -3,8 +3,8 @@
 // Owns: the console's methods, its format specifiers, and the state of groups, counters and timers (in
 // closures, one set a console). `emit(level, text)` is given each finished message once, `emitArguments(args)` before it
 // what it was made of.
-// Must never: throw anything but what `emit` throws, call user code beyond what `inspect` does (and the
-// toJSON of a value for %j), or hand out `emit`.
+// Must never: throw anything but what `emit` or the toString of a label throws, call user code beyond that and what
+// `inspect` does (and the toJSON of a value for %j), or hand out `emit`.
 // Whoever installs the globals calls it, once. Needs inspect.js.
 
 const CONSOLE_DEBUG = 0;
@@ -122,19 +122,19 @@ function makeConsole(emit, emitArguments) {
     warn(...args) {
       printArguments(CONSOLE_WARN, args);
     },
-    dir(value, options) {
+    dir(value = undefined, options = undefined) {
       print(CONSOLE_LOG, consoleDir, value, options);
     },
     dirxml(...args) {
       printArguments(CONSOLE_LOG, args);
     },
-    table(data, columns) {
+    table(data = undefined, columns = undefined) {
       print(CONSOLE_LOG, consoleTable, data, columns);
     },
     trace(...args) {
       print(CONSOLE_LOG, consoleTrace, args);
     },
-    assert(condition, ...args) {
+    assert(condition = undefined, ...args) {
       if (!condition) print(CONSOLE_ERROR, consoleAssertion, args);
     },
     group(...args) {
@@ -143,27 +143,35 @@ function makeConsole(emit, emitArguments) {
     groupCollapsed(...args) {
       startGroup(args);
     },
+    // There is nothing to clear but the groups.
+    clear() {
+      setGroups(0);
+    },
     groupEnd() {
       if (groups > 0) setGroups(groups - 1);
     },
-    count(label) {
-      print(CONSOLE_LOG, composeCount, label);
+    count(label = undefined) {
+      print(CONSOLE_LOG, composeCount, toLabel(label));
     },
-    countReset(label) {
-      print(CONSOLE_WARN, composeCountReset, label);
+    countReset(label = undefined) {
+      print(CONSOLE_WARN, composeCountReset, toLabel(label));
     },
-    time(label) {
-      print(CONSOLE_WARN, composeTime, label);
+    time(label = undefined) {
+      print(CONSOLE_WARN, composeTime, toLabel(label));
     },
-    timeLog(label, ...data) {
-      print(CONSOLE_WARN, composeTimeMissing, label);
-      print(CONSOLE_LOG, composeTimeLog, label, data);
+    timeLog(label = undefined, ...data) {
+      const text = toLabel(label);
+      print(CONSOLE_WARN, composeTimeMissing, text);
+      print(CONSOLE_LOG, composeTimeLog, text, data);
     },
-    timeEnd(label) {
-      print(CONSOLE_WARN, composeTimeMissing, label);
-      print(CONSOLE_LOG, composeTimeEnd, label);
+    timeEnd(label = undefined) {
+      const text = toLabel(label);
+      print(CONSOLE_WARN, composeTimeMissing, text);
+      print(CONSOLE_LOG, composeTimeEnd, text);
     },
   };
+  // As the standard has it: what is added to it is seen nowhere else.
+  ObjectSetPrototypeOf(console, {});
   return ObjectDefineProperty(console, SymbolToStringTag, {
     __proto__: null,
     value: "console",
@@ -173,6 +181,11 @@ function makeConsole(emit, emitArguments) {
 
 function consoleIndent(text, margin) {
   return inspectTruncate(margin + inspectReplace(text, "\n", "\n" + margin), false);
+}
+
+// A label that is an object says itself what it is called, as the standard has it.
+function toLabel(label) {
+  return isObject(label) ? StringConstructor(label) : label;
 }
 
 function consoleLabel(value) {

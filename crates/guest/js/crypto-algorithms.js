@@ -1,4 +1,5 @@
-// The algorithms of crypto.subtle: SHA-1 and SHA-2, HMAC, AES in its modes, PBKDF2 and HKDF. All keys are secret ones.
+// The algorithms of crypto.subtle: which there are, and those with secret keys: SHA-1 and SHA-2, HMAC, AES in its modes,
+// PBKDF2 and HKDF. Those with keys in pairs are in crypto-pairs.js.
 //
 // Owns: what an algorithm asks of its parameters, keys and usages. The Rust core computes.
 
@@ -6,17 +7,63 @@ const HASHES = { __proto__: null, "SHA-1": 512, "SHA-256": 512, "SHA-384": 1024,
 
 const AES_USAGES = { __proto__: null, encrypt: true, decrypt: true, wrapKey: true, unwrapKey: true };
 const DERIVATION_USAGES = { __proto__: null, deriveKey: true, deriveBits: true };
+const SIGN_USAGES = { __proto__: null, sign: true };
+const VERIFY_USAGES = { __proto__: null, verify: true };
+const SIGNATURE_USAGES = { __proto__: null, sign: true, verify: true };
+const NO_USAGES = { __proto__: null };
 
-// By name: the usages of its keys, and which operations there are.
+// Those with keys in pairs, by their kind.
+const newSignature = (kind) => ({
+  __proto__: null,
+  kind,
+  usages: SIGNATURE_USAGES,
+  publicUsages: VERIFY_USAGES,
+  privateUsages: SIGN_USAGES,
+  sign: true,
+  verify: true,
+  generateKey: true,
+  importKey: true,
+});
+const newAgreement = (kind) => ({
+  __proto__: null,
+  kind,
+  usages: DERIVATION_USAGES,
+  publicUsages: NO_USAGES,
+  privateUsages: DERIVATION_USAGES,
+  deriveBits: true,
+  generateKey: true,
+  importKey: true,
+});
+
+// By name: the usages of its keys, of what kind it is where those come in pairs, and which operations there are.
 const ALGORITHMS = {
   __proto__: null,
-  HMAC: { __proto__: null, usages: { __proto__: null, sign: true, verify: true }, sign: true, verify: true, generateKey: true, importKey: true },
+  HMAC: { __proto__: null, usages: SIGNATURE_USAGES, sign: true, verify: true, generateKey: true, importKey: true },
   "AES-CBC": { __proto__: null, usages: AES_USAGES, encrypt: true, decrypt: true, wrapKey: true, unwrapKey: true, generateKey: true, importKey: true },
   "AES-CTR": { __proto__: null, usages: AES_USAGES, encrypt: true, decrypt: true, wrapKey: true, unwrapKey: true, generateKey: true, importKey: true },
   "AES-GCM": { __proto__: null, usages: AES_USAGES, encrypt: true, decrypt: true, wrapKey: true, unwrapKey: true, generateKey: true, importKey: true },
   "AES-KW": { __proto__: null, usages: { __proto__: null, wrapKey: true, unwrapKey: true }, wrapKey: true, unwrapKey: true, generateKey: true, importKey: true },
   PBKDF2: { __proto__: null, usages: DERIVATION_USAGES, deriveBits: true, importKey: true },
   HKDF: { __proto__: null, usages: DERIVATION_USAGES, deriveBits: true, importKey: true },
+  "RSASSA-PKCS1-v1_5": newSignature("rsa"),
+  "RSA-PSS": newSignature("rsa"),
+  "RSA-OAEP": {
+    __proto__: null,
+    kind: "rsa",
+    usages: AES_USAGES,
+    publicUsages: { __proto__: null, encrypt: true, wrapKey: true },
+    privateUsages: { __proto__: null, decrypt: true, unwrapKey: true },
+    encrypt: true,
+    decrypt: true,
+    wrapKey: true,
+    unwrapKey: true,
+    generateKey: true,
+    importKey: true,
+  },
+  ECDSA: newSignature("elliptic"),
+  ECDH: newAgreement("elliptic"),
+  Ed25519: newSignature("25519"),
+  X25519: newAgreement("25519"),
 };
 
 const ALL_USAGES = { __proto__: null, encrypt: true, decrypt: true, sign: true, verify: true, deriveKey: true, deriveBits: true, wrapKey: true, unwrapKey: true };
@@ -64,6 +111,10 @@ function toAlgorithm(algorithm, operation) {
   const isDerivation = name === "PBKDF2" || name === "HKDF";
   const result = { __proto__: null, name, isDerivation, hash: undefined, length: undefined };
   const members = isObject(algorithm) ? algorithm : NO_MEMBERS;
+  if (ALGORITHMS[name].kind !== undefined) {
+    readPairParameters(result, members, operation);
+    return result;
+  }
   if (operation === "deriveBits" || (name === "HMAC" && (operation === "generateKey" || operation === "importKey"))) {
     const { hash } = members;
     if (hash === undefined) throw new TypeErrorConstructor(name + ": hash is required.");
@@ -105,14 +156,13 @@ function toUsages(value) {
   return usages;
 }
 
-function checkUsages(algorithm, usages, mustHave) {
+function checkUsages(algorithm, usages) {
   const allowed = ALGORITHMS[algorithm.name].usages;
   for (let index = 0; index < usages.length; index++) {
     if (allowed[usages[index]] !== true) {
       throw newDOMException("A key for " + algorithm.name + " can't be used for " + usages[index] + ".", "SyntaxError");
     }
   }
-  if (mustHave && usages.length === 0) throw newDOMException("A secret key must have a usage.", "SyntaxError");
 }
 
 // In bits.
@@ -136,16 +186,21 @@ function keyAlgorithm(algorithm, length) {
 
 function toKeyFormat(value) {
   const format = toText(value);
-  if (format === "raw" || format === "jwk") return format;
-  if (format === "pkcs8" || format === "spki") throw notSupported("Keys of the format " + format + " are not supported.");
+  if (format === "raw" || format === "jwk" || format === "pkcs8" || format === "spki") return format;
   throw new TypeErrorConstructor("There is no key format " + format + ".");
+}
+
+function importAny(format, data, algorithm, isExtractable, usages) {
+  const run = isPair(algorithm) ? importPair : importSecret;
+  return run(format, data, algorithm, isExtractable, usages);
 }
 
 function importSecret(format, data, algorithm, isExtractable, usages) {
   const { name, isDerivation } = algorithm;
-  checkUsages(algorithm, usages, false);
+  checkUsages(algorithm, usages);
   if (isDerivation && isExtractable) throw newDOMException("A key for " + name + " can't be extractable.", "SyntaxError");
   if (isDerivation && format !== "raw") throw notSupported("A key for " + name + " can only be imported raw.");
+  if (format !== "raw" && format !== "jwk") throw notSupported("A key for " + name + " is raw or a JSON Web Key, and not " + format + ".");
   const buffer = format === "jwk" ? importJwk(data, algorithm, isExtractable, usages) : data;
   const length = 8 * ArrayBufferPrototypeGetByteLength(buffer);
   if (name === "HMAC") {
@@ -154,7 +209,7 @@ function importSecret(format, data, algorithm, isExtractable, usages) {
   } else if (!isDerivation && length !== 128 && length !== 192 && length !== 256) {
     throw dataError("An AES key has 128, 192 or 256 bits, not " + length + ".");
   }
-  if (usages.length === 0) throw newDOMException("A secret key must have a usage.", "SyntaxError");
+  if (usages.length === 0) throw noUsages();
   return newKey(keyAlgorithm(algorithm, length), buffer, isExtractable, usages);
 }
 
@@ -165,18 +220,11 @@ function jwkName(algorithm) {
   return "A" + length + StringPrototypeSlice(name, 4);
 }
 
-function importJwk(jwk, algorithm, isExtractable, usages) {
-  const { alg, ext, k, key_ops: operations, kty, use } = jwk;
-  if (kty !== "oct") throw dataError("The JSON Web Key is of another type than oct.");
-  const buffer = typeof k === "string" ? decodeBase64Url(k) : undefined;
-  if (buffer === undefined) throw dataError("The JSON Web Key has no key that is base64url.");
-  const length = 8 * ArrayBufferPrototypeGetByteLength(buffer);
-  if (alg !== undefined && alg !== jwkName({ name: algorithm.name, hash: algorithm.hash, length })) {
-    throw dataError("The JSON Web Key is for another algorithm.");
-  }
-  if (usages.length > 0 && use !== undefined && use !== (algorithm.name === "HMAC" ? "sig" : "enc")) {
-    throw dataError("The JSON Web Key is for another use.");
-  }
+// What keys of every type have.
+function checkJwk(jwk, type, purpose, isExtractable, usages) {
+  const { ext, key_ops: operations, kty, use } = jwk;
+  if (kty !== type) throw dataError("The JSON Web Key is of another type than " + type + ".");
+  if (usages.length > 0 && use !== undefined && use !== purpose) throw dataError("The JSON Web Key is for another use.");
   if (operations !== undefined) {
     const allowed = toSequence(operations, "key_ops", toText);
     for (let index = 0; index < usages.length; index++) {
@@ -184,7 +232,30 @@ function importJwk(jwk, algorithm, isExtractable, usages) {
     }
   }
   if (ext === false && isExtractable) throw dataError("The JSON Web Key must not be extractable.");
+}
+
+function importJwk(jwk, algorithm, isExtractable, usages) {
+  checkJwk(jwk, "oct", algorithm.name === "HMAC" ? "sig" : "enc", isExtractable, usages);
+  const { k } = jwk;
+  const buffer = typeof k === "string" ? decodeBase64Url(k) : undefined;
+  if (buffer === undefined) throw dataError("The JSON Web Key has no key that is base64url.");
+  const length = 8 * ArrayBufferPrototypeGetByteLength(buffer);
+  checkJwkAlgorithm(jwk, jwkName({ name: algorithm.name, hash: algorithm.hash, length }));
   return buffer;
+}
+
+// A JSON Web Key without the key.
+function newJwk(type, usages, name) {
+  const jwk = {};
+  ObjectDefineProperty(jwk, "kty", dataProperty(type));
+  if (name !== undefined) ObjectDefineProperty(jwk, "alg", dataProperty(name));
+  ObjectDefineProperty(jwk, "key_ops", dataProperty(toArray(usages)));
+  ObjectDefineProperty(jwk, "ext", dataProperty(true));
+  return jwk;
+}
+
+function exportAny(format, key) {
+  return (isPair(key.algorithm) ? exportPair : exportSecret)(format, key);
 }
 
 function exportSecret(format, key) {
@@ -192,12 +263,9 @@ function exportSecret(format, key) {
   if (!key.isExtractable) throw invalidAccess("The key is not extractable.");
   const bytes = newBytes(key.bytes, 0, ArrayBufferPrototypeGetByteLength(key.bytes));
   if (format === "raw") return TypedArrayPrototypeGetBuffer(copyBytes(bytes));
-  const jwk = {};
-  ObjectDefineProperty(jwk, "kty", dataProperty("oct"));
+  if (format !== "jwk") throw notSupported("A key for " + key.algorithm.name + " is raw or a JSON Web Key, and not " + format + ".");
+  const jwk = newJwk("oct", key.usages, jwkName(key.algorithm));
   ObjectDefineProperty(jwk, "k", dataProperty(encodeBase64Url(bytes)));
-  ObjectDefineProperty(jwk, "alg", dataProperty(jwkName(key.algorithm)));
-  ObjectDefineProperty(jwk, "key_ops", dataProperty(toArray(key.usages)));
-  ObjectDefineProperty(jwk, "ext", dataProperty(true));
   return jwk;
 }
 
@@ -252,6 +320,8 @@ function cipher(algorithm, keyObject, data, operation, usage) {
     result = host.aes("cbc " + operation, key.bytes, given.iv, buffer);
   } else if (given.name === "AES-CTR") {
     result = counterMode(key, given, buffer);
+  } else if (given.name === "RSA-OAEP") {
+    result = rsaCipher(given, key, buffer, isEncrypting);
   } else {
     result = host.aes(isEncrypting ? "kw wrap" : "kw unwrap", key.bytes, given.iv, buffer);
   }
@@ -296,6 +366,7 @@ function blocksBeforeOverflow(block, length, most) {
 
 // The length is in bits.
 function derive(algorithm, key, length) {
+  if (isPair(algorithm)) return agree(algorithm, key, length);
   const { name, hash, salt } = algorithm;
   if (length === undefined || !(length >= 0) || length % 8 !== 0) {
     throw operationFailed(name + ": the length is a multiple of 8 bits.");

@@ -48,8 +48,8 @@ function randomBytes(length) {
   return bytes;
 }
 
-// A key's record { type, isExtractable, algorithm, usages, bytes, hash }: `algorithm` is what a worker sees, `hash` the name
-// of the hash that goes with it, if one does.
+// A key's record { type, isExtractable, algorithm, usages, bytes }, with `parts` in the place of `bytes` where keys come in
+// pairs: `algorithm` is what a worker sees.
 let keyState;
 
 class CryptoKey {
@@ -87,10 +87,15 @@ function newKey(algorithm, bytes, isExtractable, usages) {
   return new CryptoKey(INTERNAL, { __proto__: null, type: "secret", algorithm, bytes, isExtractable, usages });
 }
 
-function algorithmObject({ name, hash, length }) {
+function algorithmObject({ name, hash, length, namedCurve, modulusLength, publicExponent }) {
   const object = {};
   ObjectDefineProperty(object, "name", dataProperty(name));
   if (length !== undefined) ObjectDefineProperty(object, "length", dataProperty(length));
+  if (namedCurve !== undefined) ObjectDefineProperty(object, "namedCurve", dataProperty(namedCurve));
+  if (modulusLength !== undefined) {
+    ObjectDefineProperty(object, "modulusLength", dataProperty(modulusLength));
+    ObjectDefineProperty(object, "publicExponent", dataProperty(copyBytes(publicExponent)));
+  }
   if (hash !== undefined) ObjectDefineProperty(object, "hash", dataProperty(algorithmObject({ name: hash })));
   return object;
 }
@@ -172,6 +177,7 @@ class SubtleCrypto {
       const state = toKey(key, "sign");
       const buffer = toBuffer(data, "sign: the data");
       checkKey(state, given, "sign");
+      if (isPair(given)) return signWithPair(given, state, buffer);
       return host.hmac(state.algorithm.hash, state.bytes, buffer);
     });
   }
@@ -183,6 +189,7 @@ class SubtleCrypto {
       const wanted = toBuffer(signature, "verify: the signature");
       const buffer = toBuffer(data, "verify: the data");
       checkKey(state, given, "verify");
+      if (isPair(given)) return verifyWithPair(given, state, wanted, buffer);
       const code = host.hmac(state.algorithm.hash, state.bytes, buffer);
       return isSameBuffer(code, wanted);
     });
@@ -192,9 +199,11 @@ class SubtleCrypto {
       requireArguments("SubtleCrypto.generateKey", arguments.length, 3);
       const given = toAlgorithm(algorithm, "generateKey");
       const usages = toUsages(keyUsages);
-      checkUsages(given, usages, true);
       refuseInModuleScope();
+      if (isPair(given)) return generatePair(given, !!extractable, usages);
+      checkUsages(given, usages);
       const length = generatedLength(given);
+      if (usages.length === 0) throw noUsages();
       const bytes = randomBytes(length / 8);
       return newKey(keyAlgorithm(given, length), TypedArrayPrototypeGetBuffer(bytes), !!extractable, usages);
     });
@@ -206,13 +215,13 @@ class SubtleCrypto {
       const given = toAlgorithm(algorithm, "importKey");
       const usages = toUsages(keyUsages);
       const data = kind === "jwk" ? toDictionary(keyData, "importKey: the key") : toBuffer(keyData, "importKey: the key");
-      return importSecret(kind, data, given, !!extractable, usages);
+      return importAny(kind, data, given, !!extractable, usages);
     });
   }
   exportKey(format, key) {
     return promised(this, () => {
       requireArguments("SubtleCrypto.exportKey", arguments.length, 2);
-      return exportSecret(toKeyFormat(format), toKey(key, "exportKey"));
+      return exportAny(toKeyFormat(format), toKey(key, "exportKey"));
     });
   }
   deriveBits(algorithm, baseKey, length = null) {
@@ -221,7 +230,7 @@ class SubtleCrypto {
       const given = toAlgorithm(algorithm, "deriveBits");
       const state = toKey(baseKey, "deriveBits");
       checkKey(state, given, "deriveBits");
-      return derive(given, state, length === null ? undefined : +length);
+      return derive(given, state, length === null || length === undefined ? undefined : toEnforcedInteger(length, 4294967295, "deriveBits: the length"));
     });
   }
   deriveKey(algorithm, baseKey, derivedKeyType, extractable, keyUsages) {
@@ -230,6 +239,7 @@ class SubtleCrypto {
       const given = toAlgorithm(algorithm, "deriveBits");
       const state = toKey(baseKey, "deriveKey");
       const wanted = toAlgorithm(derivedKeyType, "importKey");
+      if (isPair(wanted)) throw notSupported("A key for " + wanted.name + " can't be derived.");
       const lengthOf = wanted.isDerivation ? undefined : generatedLength(toAlgorithm(derivedKeyType, "generateKey"));
       const usages = toUsages(keyUsages);
       checkKey(state, given, "deriveKey");
@@ -240,7 +250,7 @@ class SubtleCrypto {
     return promised(this, () => {
       requireArguments("SubtleCrypto.wrapKey", arguments.length, 4);
       const kind = toKeyFormat(format);
-      const exported = exportSecret(kind, toKey(key, "wrapKey"));
+      const exported = exportAny(kind, toKey(key, "wrapKey"));
       const data = kind === "jwk" ? encodeText(JSONStringify(exported)) : exported;
       return cipher(wrapAlgorithm, wrappingKey, data, "encrypt", "wrapKey");
     });
@@ -253,7 +263,7 @@ class SubtleCrypto {
       const usages = toUsages(keyUsages);
       const data = cipher(unwrapAlgorithm, unwrappingKey, wrappedKey, "decrypt", "unwrapKey");
       const parsed = kind === "jwk" ? parseJwk(data) : data;
-      return importSecret(kind, parsed, given, !!extractable, usages);
+      return importAny(kind, parsed, given, !!extractable, usages);
     });
   }
   // Of Workers.

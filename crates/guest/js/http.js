@@ -11,8 +11,12 @@ const BLOB = 3;
 
 // --- values ---
 
-// What an object of the web platform is copied by: [number, content], or undefined where it is of no such class.
-function interfaceContent(object) {
+// What an object of the web platform is copied by: [number, content], or undefined where it is of no such class. For
+// structuredClone blobs are copied, and the others refused.
+function interfaceContent(object, isClone) {
+  if (isClone && (isHeaders(object) || isRequest(object) || isResponse(object))) {
+    throw newDOMException("The value has an object of the web platform that can't be cloned.", "DataCloneError");
+  }
   if (isHeaders(object)) return listOfTwo(HEADERS, pairsOf(headersList(object)));
   if (isRequest(object)) return listOfTwo(REQUEST, requestContent(requestParts(object)));
   if (isResponse(object)) return listOfTwo(RESPONSE, responseContent(responseParts(object)));
@@ -209,26 +213,45 @@ function fetchFrom(hook, request) {
     (response) => {
       stopListening();
       if (isResponse(response)) {
-        if (signal !== undefined) abortBodyWith(responseState(response).body, signal);
+        const state = responseState(response);
+        if (state.type === "default") state.type = "basic";
+        if (signal !== undefined) abortBodyWith(state.body, signal);
         deferred.resolve(response);
       } else deferred.reject(new TypeErrorConstructor("What the request was sent to did not answer with a Response."));
     },
     (error) => {
       stopListening();
-      deferred.reject(error);
+      deferred.reject(ownUrlRefusal(error) ?? error);
     },
   );
   return deferred.promise;
 }
 
+// The Fetch standard has a TypeError for a URL that can't be fetched, whoever found that out.
+function ownUrlRefusal(error) {
+  if (!isObject(error) || ownData(error, "code") !== "url_refused") return undefined;
+  const refusal = new TypeErrorConstructor(ownData(error, "message"));
+  ObjectDefineProperty(refusal, "code", dataProperty("url_refused"));
+  return refusal;
+}
+
 // A body that is a stream ends with the signal, and whoever feeds it is told.
 function abortBodyWith(body, signal) {
-  if (body === undefined || body.stream === undefined) return;
+  if (body === undefined) return;
+  if (body.stream === undefined) {
+    addAbortAlgorithm(signal, (reason) => {
+      if (body.isUsed) return;
+      body.failure = { __proto__: null, reason };
+      body.stream ??= newByteStream({ __proto__: null, pull: () => PromiseReject(reason), cancel: () => PromiseResolve() });
+    });
+    return;
+  }
   const source = takeByteSource(body.stream);
   let waiting;
   let isAborted = signal.isAborted;
   const onAborted = (reason) => {
     isAborted = true;
+    body.failure = { __proto__: null, reason };
     markHandled(source.cancel(reason));
     if (waiting !== undefined) waiting.reject(reason);
   };

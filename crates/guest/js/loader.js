@@ -438,19 +438,21 @@ function endsWith(name, ending) {
 
 // A module of which only the name says what it is.
 function addNamed(flat, name, body, mainModule) {
-  if (endsWith(name, ".js")) {
+  // Workers take only the first of these.
+  const isES =
+    endsWith(name, ".js") ||
+    endsWith(name, ".ts") ||
+    endsWith(name, ".mts") ||
+    endsWith(name, ".tsx") ||
+    endsWith(name, ".jsx");
+  if (isES) {
     addModule(flat, name, MODULE_ES, body);
     return;
   }
   if (endsWith(name, ".py")) throw pythonModule(name, mainModule);
-  const isTypeScript = endsWith(name, ".ts") || endsWith(name, ".tsx") || endsWith(name, ".jsx");
   throw new TypeErrorConstructor(
     "Module name must end with '.js' or '.py' (or the content must be an object indicating the type explicitly). Got: " +
-      name +
-      (isTypeScript
-        ? ". If you're trying to load TypeScript, bundle it first with '@cloudflare/worker-bundler' and pass the " +
-          "generated JavaScript modules."
-        : ""),
+      name,
   );
 }
 

@@ -83,7 +83,7 @@ const {
 const SymbolPrototypeToString = uncurry(Symbol.prototype.toString);
 const SymbolPrototypeValueOf = uncurry(Symbol.prototype.valueOf);
 
-const { ceil: MathCeil, floor: MathFloor, max: MathMax, min: MathMin, trunc: MathTrunc } = Math;
+const { ceil: MathCeil, clz32: MathClz32, floor: MathFloor, max: MathMax, min: MathMin, trunc: MathTrunc } = Math;
 
 const { parse: JSONParse, stringify: JSONStringify } = JSON;
 
@@ -137,7 +137,6 @@ const AsyncIteratorPrototype = ReflectGetPrototypeOf(ReflectGetPrototypeOf((asyn
 
 const ErrorConstructor = Error;
 const ErrorPrototype = Error.prototype;
-const EvalErrorConstructor = EvalError;
 const RangeErrorConstructor = RangeError;
 const TypeErrorConstructor = TypeError;
 const DOMExceptionConstructor = DOMException;

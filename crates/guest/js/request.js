@@ -9,6 +9,7 @@
 // Owns: a request's parts. Its signal is made when it is first asked for.
 
 const FORBIDDEN_METHODS = { __proto__: null, CONNECT: true, TRACE: true, TRACK: true };
+const SIMPLE_METHODS = { __proto__: null, GET: true, HEAD: true, POST: true };
 const NORMAL_METHODS = { __proto__: null, DELETE: true, GET: true, HEAD: true, OPTIONS: true, POST: true, PUT: true };
 
 // The words that a member may be.
@@ -18,6 +19,18 @@ const REQUEST_WORDS = {
   credentials: { __proto__: null, omit: true, "same-origin": true, include: true },
   duplex: { __proto__: null, half: true },
   mode: { __proto__: null, navigate: true, "same-origin": true, "no-cors": true, cors: true },
+  referrerPolicy: {
+    __proto__: null,
+    "": true,
+    "no-referrer": true,
+    "no-referrer-when-downgrade": true,
+    origin: true,
+    "origin-when-cross-origin": true,
+    "same-origin": true,
+    "strict-origin": true,
+    "strict-origin-when-cross-origin": true,
+    "unsafe-url": true,
+  },
   redirect: { __proto__: null, follow: true, error: true, manual: true },
 };
 
@@ -188,12 +201,18 @@ function toRequestState(input, init) {
   if (state.mode === "navigate" && members.mode !== undefined) throw new TypeErrorConstructor('Request: the mode can\'t be "navigate".');
   readWord(state, members, "redirect");
   const referrer = members.referrer;
-  if (referrer !== undefined) state.referrer = toWellFormed(referrer);
-  const referrerPolicy = members.referrerPolicy;
-  if (referrerPolicy !== undefined) state.referrerPolicy = toText(referrerPolicy);
+  if (referrer !== undefined) state.referrer = toReferrer(referrer);
+  readWord(state, members, "referrerPolicy");
   const { signal } = members;
   // (null is none, also where the original has one.)
   if (signal !== undefined) state.source = toSignal(signal, "Request");
+  if (members.window !== undefined && members.window !== null) throw new TypeErrorConstructor("Request: the window can only be null.");
+  if (state.cache === "only-if-cached" && state.mode !== "same-origin") {
+    throw new TypeErrorConstructor('Request: the cache is "only-if-cached" for the mode "same-origin" alone.');
+  }
+  if (state.mode === "no-cors" && SIMPLE_METHODS[state.method] !== true) {
+    throw new TypeErrorConstructor('Request: in the mode "no-cors" the method is GET, HEAD or POST, and not ' + state.method + ".");
+  }
   setRequestHeaders(state, given ?? original?.headers);
 
   const hasBody = body !== undefined && body !== null;
@@ -203,6 +222,7 @@ function toRequestState(input, init) {
   }
   if (hasBody) {
     state.body = extractBody(body);
+    if (state.keepalive && state.body.stream !== undefined) throw new TypeErrorConstructor("Request: a stream can't be kept alive.");
     setBodyType(state);
   } else if (original !== undefined) {
     state.body = moveBody(original.body);
@@ -223,6 +243,27 @@ function toRequestUrl(input) {
   if (parts[URL_USERNAME] !== parts[URL_USERNAME + 1] || parts[URL_PASSWORD] !== parts[URL_PASSWORD + 1]) {
     throw new TypeErrorConstructor("Request: the URL has a user name or password: " + text);
   }
+  return parts[0];
+}
+
+// Ports of other protocols, that the Fetch standard keeps requests from.
+const BAD_PORTS =
+  " 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135 137 139 143 " +
+  "161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993 995 1719 1720 1723 2049 3659 " +
+  "4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080 ";
+
+function refuseBadPort(url) {
+  const parts = host.urlParse(url, undefined);
+  const port = urlPart({ __proto__: null, parts }, URL_PORT, URL_PORT_END);
+  const isHttp = StringPrototypeStartsWith(url, "http:") || StringPrototypeStartsWith(url, "https:");
+  if (isHttp && port !== "" && isOf(BAD_PORTS, " " + port + " ")) throw new TypeErrorConstructor("Requests to port " + port + " are refused: it is that of another protocol.");
+}
+
+function toReferrer(value) {
+  const text = toWellFormed(value);
+  if (text === "" || text === "about:client") return text;
+  const parts = host.urlParse(text, undefined);
+  if (parts === undefined) throw new TypeErrorConstructor("Request: the referrer is no URL: " + text);
   return parts[0];
 }
 

@@ -22,6 +22,7 @@ ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
         refuseInModuleScope();
         requireArguments("fetch", arguments.length, 1);
         const request = new Request(input, init);
+        refuseBadPort(requestState(request).url);
         const signal = requestState(request).source;
         return signal?.isAborted ? PromiseReject(signal.reason) : sendRequest(request);
       } catch (error) {

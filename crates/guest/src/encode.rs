@@ -100,8 +100,10 @@ pub(crate) fn thrown(ctx: &Ctx<'_>, error: EncodeError) -> Error {
 pub(crate) enum Instances {
     /// Refused, as in Workers RPC: a copy would have lost its methods unnoticed.
     Refused,
-    /// Plain objects, as the web's `structuredClone` makes of them.
+    /// Plain objects.
     Plain,
+    /// As for the web's `structuredClone`: plain objects, but for those of the web platform, which are copied or refused.
+    Cloned,
 }
 
 /// Encodes a value in CBOR.
@@ -389,24 +391,28 @@ impl<'js> Encoding<'_, 'js> {
     }
 
     fn plain_object(&mut self, object: &Value<'js>) -> Outcome<()> {
-        if self.manner.instances == Instances::Refused {
+        let is_cloned = self.manner.instances == Instances::Cloned;
+        if is_cloned || self.manner.instances == Instances::Refused {
             let prototype = raw::prototype(object)?;
             let plain = self.hooks.samples().object_prototype;
             if !prototype.is_null() && raw::identity(&prototype) != plain {
-                if let Some((interface, content)) = interfaces::content_of(self.ctx, object)? {
+                let content = interfaces::content_of(self.ctx, object, is_cloned)?;
+                if let Some((interface, content)) = content {
                     self.output.tag(interface.tag())?;
                     return match interface.has_keys() {
                         true => self.plain_object(&content),
                         false => self.array(&content),
                     };
                 }
-                if self.reference(object)? {
-                    return Ok(());
+                if !is_cloned {
+                    if self.reference(object)? {
+                        return Ok(());
+                    }
+                    return Err(self.refuse(
+                        "An instance of a class",
+                        "its methods would be lost; make a plain object of what is to be sent",
+                    ));
                 }
-                return Err(self.refuse(
-                    "An instance of a class",
-                    "its methods would be lost; make a plain object of what is to be sent",
-                ));
             }
         }
         let properties = self.properties(object, |_| true)?;

@@ -62,11 +62,17 @@ pub unsafe extern "C" fn load(pointer: *mut u8, length: usize, now_ms: f64) {
     let message = unsafe { take(pointer, length) };
     let load: Load<'_> = minicbor::decode(&message).expect("the host writes what it says");
     state::modules().borrow_mut().fill(&load);
-    enter(|ctx| match evaluate(ctx, &load) {
-        Ok(LoadOutcome::Loaded) => host::finish(0, finish::UNDEFINED, Vec::new()),
-        // Nothing is reported: the host sees a load that can't go on, and calls it hung.
-        Ok(LoadOutcome::Pending) => {}
-        Err(failure) => failure.report(ctx, 0, true),
+    enter(|ctx| {
+        // As in Workers: module scope may make code of text, nothing that comes after it.
+        raw::allow_code_of_text(ctx, true);
+        let outcome = evaluate(ctx, &load);
+        raw::allow_code_of_text(ctx, false);
+        match outcome {
+            Ok(LoadOutcome::Loaded) => host::finish(0, finish::UNDEFINED, Vec::new()),
+            // Nothing is reported: the host sees a load that can't go on, and calls it hung.
+            Ok(LoadOutcome::Pending) => {}
+            Err(failure) => failure.report(ctx, 0, true),
+        }
     });
 }
 

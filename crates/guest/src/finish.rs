@@ -206,7 +206,7 @@ fn copy<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
         root: "value",
         bytes_max: CLONE_BYTES_MAX,
         depth_max: DEPTH_CEILING,
-        instances: Instances::Plain,
+        instances: Instances::Cloned,
         references: References::Refused,
     };
     let encoded = encode::cbor(ctx, &value, manner).map_err(|error| match error {

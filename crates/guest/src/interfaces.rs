@@ -16,15 +16,17 @@ pub(crate) fn number_of(interface: Interface) -> u32 {
     }
 }
 
-/// The class of an object and what it is copied by, if it is one of them. Takes the body out of requests and responses.
+/// The class of an object and what it is copied by, if it is one of them. Takes the body out of requests and responses;
+/// a clone refuses these.
 pub(crate) fn content_of<'js>(
     ctx: &Ctx<'js>,
     object: &Value<'js>,
+    is_clone: bool,
 ) -> Result<Option<(Interface, Value<'js>)>> {
     let found: Value = state::get()
         .hooks
         .interface_content(ctx)?
-        .call((object.clone(),))?;
+        .call((object.clone(), is_clone))?;
     let Some(parts) = found.as_array() else {
         return Ok(None);
     };

@@ -27,6 +27,7 @@ mod native;
 mod prelude;
 mod raw;
 mod rejections;
+mod source_map;
 mod stack;
 mod state;
 mod thrown;

@@ -178,6 +178,7 @@ impl Body {
             name: &self.name,
             kind: self.kind,
             body: self.bytes[..].into(),
+            mappings: "",
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     json,
     lines::Lines,
     raw::{self, Source},
+    source_map::{Place, SourceMap},
     state,
 };
 use coracle_abi::{Load, ModuleKind};
@@ -39,6 +40,10 @@ pub(crate) struct ModuleTable {
     bodies: BTreeMap<Rc<str>, Body>,
     values: BTreeMap<Rc<str>, Kept>,
     lines: BTreeMap<Rc<str>, Lines>,
+    /// Of the modules that the transpiler has rewritten.
+    mappings: BTreeMap<Rc<str>, Rc<str>>,
+    /// Of the modules that a frame has been shown of; `None` where there is none.
+    maps: BTreeMap<Rc<str>, Option<Rc<SourceMap>>>,
     /// The exports of the ES modules that have been required.
     pub(crate) namespaces: BTreeMap<Rc<str>, Kept>,
     pub(crate) graph: Graph,
@@ -52,6 +57,8 @@ impl ModuleTable {
             bodies: BTreeMap::new(),
             values: BTreeMap::new(),
             lines: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            maps: BTreeMap::new(),
             namespaces: BTreeMap::new(),
             graph: Graph::new(),
         }
@@ -63,7 +70,12 @@ impl ModuleTable {
                 kind: module.kind,
                 bytes: Rc::from(&module.body[..]),
             };
-            self.bodies.insert(Rc::from(module.name), body);
+            let name: Rc<str> = Rc::from(module.name);
+            if !module.mappings.is_empty() {
+                let mappings = Rc::from(module.mappings);
+                self.mappings.insert(Rc::clone(&name), mappings);
+            }
+            self.bodies.insert(name, body);
         }
     }
 }
@@ -87,6 +99,36 @@ pub(crate) fn utf16_column(module: &str, line: u32, column: u32) -> u32 {
     let lines = table.lines.entry(Rc::from(module));
     let lines = lines.or_insert_with(|| Lines::of(&body.bytes));
     lines.utf16_column(&body.bytes, line, column)
+}
+
+/// Where a place of a module's comes from, as its source map says; columns count UTF-16 code units.
+pub(crate) fn origin(module: &str, line: u32, column: u32) -> Option<Place> {
+    source_map(module)?.find(line, column)
+}
+
+fn source_map(module: &str) -> Option<Rc<SourceMap>> {
+    if let Some(known) = state::modules().borrow().maps.get(module) {
+        return known.clone();
+    }
+    let name: Rc<str> = Rc::from(module);
+    let mappings = state::modules().borrow().mappings.get(module).cloned();
+    let map = match mappings {
+        Some(mappings) => Some(SourceMap::of_transpiled(Rc::clone(&name), &mappings)),
+        None => SourceMap::named_by(module, &body(module)?.bytes),
+    };
+    let map = map.map(Rc::new);
+    state::modules().borrow_mut().maps.insert(name, map.clone());
+    map
+}
+
+/// Whether a source map that has been read has a source of this name.
+pub(crate) fn is_source(name: &str) -> bool {
+    let table = state::modules().borrow();
+    table
+        .maps
+        .values()
+        .flatten()
+        .any(|map| map.has_source(name))
 }
 
 /// The name that `specifier` means in `importer`: relative to its folder, from the root, or as it stands.

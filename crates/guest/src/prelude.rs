@@ -51,7 +51,7 @@ hooks! {
     external_of = "externalOf",
     /// `(whose, id, kind) -> stub`: what an entry of a table of externals is here.
     stub_of = "stubOf",
-    /// `(object) -> [number, content] or undefined`: what an object of the web platform is copied by.
+    /// `(object, isClone) -> [number, content] or undefined`: what an object of the web platform is copied by.
     interface_content = "interfaceContent",
     /// `(number, content) -> object`
     new_interface = "newInterface",

@@ -366,6 +366,15 @@ pub(crate) fn make_immortal(ctx: &Ctx<'_>) {
     let _ = ctx;
 }
 
+/// Whether `eval` and the function constructors make code of text, or throw an `EvalError`. See `engine/text.c`.
+pub(crate) fn allow_code_of_text(ctx: &Ctx<'_>, is_allowed: bool) {
+    unsafe extern "C" {
+        fn JS_SetCodeOfText(runtime: *mut qjs::JSRuntime, is_allowed: std::ffi::c_int);
+    }
+    // SAFETY: the runtime is alive.
+    unsafe { JS_SetCodeOfText(qjs::JS_GetRuntime(raw(ctx)), is_allowed.into()) }
+}
+
 /// Fills the holes in the engine's arenas, and gives each size of block an arena of its own, in an order in which those that
 /// a small worker allocates from lie next to each other. An isolate copies each page that it writes to, and the host
 /// restores 32 stretches of them cheaply, not more. To be called when everything that goes into the snapshot is there.

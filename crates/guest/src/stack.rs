@@ -2,7 +2,7 @@
 //!
 //! The engine writes a stack as text, one frame a line, `    at name (main.js:3:9)`, and counts columns in bytes. What
 //! leaves this module has no frames of the prelude, and columns as editors and other engines count them: UTF-16 code
-//! units, from 1. A column is that of the token that the engine remembers, which for a call is the callee and for a
+//! units, from 1, and places where a module's source map says that they come from. A column is that of the token that the engine remembers, which for a call is the callee and for a
 //! `new` the class, where V8 has the `new`.
 
 use crate::{
@@ -12,12 +12,14 @@ use crate::{
     state,
 };
 use coracle_value::sink::Field;
+use std::borrow::Cow;
 
 /// A frame of the worker's own code.
 pub(crate) struct Frame<'a> {
     /// What stands before the module.
     head: &'a str,
-    pub(crate) module: &'a str,
+    /// The worker's, or one that a source map names.
+    pub(crate) module: Cow<'a, str>,
     pub(crate) line: u32,
     pub(crate) column: u32,
     /// What stands after the column.
@@ -86,20 +88,31 @@ fn frame(line: &str, author: Author) -> Option<Frame<'_>> {
         let (rest, column) = place.rsplit_once(':')?;
         let (module, line_number) = rest.rsplit_once(':')?;
         let (line_number, column) = (line_number.parse().ok()?, column.parse().ok()?);
-        if !modules::is_known(module) {
-            return None;
-        }
-        let column = match author {
-            Author::Engine => modules::utf16_column(module, line_number, column),
-            Author::Other => column,
-        };
-        Some(Frame {
-            head: &line[..line.len() - tail.len() - place.len()],
+        let is_known = modules::is_known(module);
+        let head = &line[..line.len() - tail.len() - place.len()];
+        let frame = |module, line, column| Frame {
+            head,
             module,
-            line: line_number,
+            line,
             column,
             tail,
-        })
+        };
+        match author {
+            Author::Engine if is_known => {
+                let column = modules::utf16_column(module, line_number, column);
+                Some(match modules::origin(module, line_number, column) {
+                    Some(origin) => {
+                        let source = Cow::Owned(origin.source.to_string());
+                        frame(source, origin.line, origin.column)
+                    }
+                    None => frame(Cow::Borrowed(module), line_number, column),
+                })
+            }
+            Author::Other if is_known || modules::is_source(module) => {
+                Some(frame(Cow::Borrowed(module), line_number, column))
+            }
+            Author::Engine | Author::Other => None,
+        }
     })
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn describe<'js>(ctx: &Ctx<'js>, error: &Value<'js>, during_load: boo
     {
         for frame in stack.own_frames() {
             if thrown.module.is_empty() {
-                thrown.module = frame.module.to_owned();
+                thrown.module = frame.module.to_string();
                 thrown.line = frame.line;
                 thrown.column = frame.column;
             } else {

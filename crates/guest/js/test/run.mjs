@@ -40,9 +40,18 @@ test("the console prints", () => {
   }
 });
 
+test("a label that is an object says itself what it is called, and what it throws is thrown", () => {
+  const { evaluate, messages } = newContext();
+  for (const method of ["count", "countReset", "time", "timeLog", "timeEnd"]) {
+    assert.throws(() => evaluate(`console.${method}({ toString() { throw new RangeError("no"); } })`), { name: "RangeError" }, method);
+  }
+  evaluate("console.count({ toString: () => 'mine' })");
+  assertMessages(messages, [[2, "mine: 1"]], "count");
+});
+
 test("the console looks like a browser's", () => {
   const { evaluate } = newContext();
-  const names = "debug error info log warn dir dirxml table trace assert group groupCollapsed groupEnd count countReset time timeLog timeEnd".split(" ");
+  const names = "debug error info log warn dir dirxml table trace assert group groupCollapsed groupEnd clear count countReset time timeLog timeEnd".split(" ");
   assert.deepEqual(evaluate("Reflect.ownKeys(console)").slice(0, -1).sort().join(), names.sort().join());
   for (const name of names) {
     const { value, writable, enumerable, configurable } = evaluate(`Object.getOwnPropertyDescriptor(console, "${name}")`);
@@ -51,7 +60,7 @@ test("the console looks like a browser's", () => {
     assert.ok(!Object.hasOwn(value, "prototype"));
   }
   assert.equal(evaluate("Object.prototype.toString.call(console)"), "[object console]");
-  assert.ok(evaluate("Object.getPrototypeOf(console) === Object.prototype"));
+  assert.ok(evaluate("Object.getPrototypeOf(Object.getPrototypeOf(console)) === Object.prototype"));
   assert.match(evaluate("console.log(console); 'ok'"), /ok/);
 });
 

@@ -1,10 +1,13 @@
 //! Cryptography on whole buffers, by the RustCrypto crates. The prelude has checked the parameters' sizes; what does not
-//! fit all the same is answered with `undefined`.
+//! fit all the same is answered with `undefined`. Keys in pairs are in `elliptic` and `rsa`.
+
+mod elliptic;
+mod rsa;
 
 use super::undefined;
 use crate::{
     engine::js::{Ctx, Object, Result, Value, function::Func},
-    raw,
+    host, raw,
 };
 use aes::{
     Aes128, Aes192, Aes256, Block,
@@ -27,7 +30,46 @@ pub(super) fn install(object: &Object<'_>) -> Result<()> {
     object.set("hkdf", Func::from(hkdf))?;
     object.set("aes", Func::from(aes))?;
     object.set("aesGcm", Func::from(aes_gcm))?;
-    object.set("isSame", Func::from(is_same))
+    object.set("isSame", Func::from(is_same))?;
+    elliptic::install(object)?;
+    rsa::install(object)
+}
+
+/// The host's randomness, as the crates take it.
+struct Random;
+
+impl rand_core::RngCore for Random {
+    fn next_u32(&mut self) -> u32 {
+        rand_core::impls::next_u32_via_fill(self)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        rand_core::impls::next_u64_via_fill(self)
+    }
+
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        host::random(bytes);
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> std::result::Result<(), rand_core::Error> {
+        host::random(bytes);
+        Ok(())
+    }
+}
+
+impl rand_core::CryptoRng for Random {}
+
+/// A list of `ArrayBuffer`s that inherits nothing, or undefined.
+fn answer_list<'js>(ctx: &Ctx<'js>, items: Option<Vec<Vec<u8>>>) -> Result<Value<'js>> {
+    let Some(items) = items else {
+        return Ok(undefined(ctx));
+    };
+    let buffers = items.iter().map(|bytes| raw::array_buffer(ctx, bytes));
+    let list = raw::array(ctx, &buffers.collect::<Result<Vec<_>>>()?)?;
+    if let Some(list) = list.as_object() {
+        list.set_prototype(None)?;
+    }
+    Ok(list)
 }
 
 /// The bytes of an `ArrayBuffer`.
@@ -67,6 +109,7 @@ macro_rules! with_hash {
         }
     };
 }
+use with_hash;
 
 /// `host.digest(hash, data) -> ArrayBuffer`
 fn digest<'js>(ctx: Ctx<'js>, hash: Value<'js>, data: Value<'js>) -> Result<Value<'js>> {

@@ -145,7 +145,25 @@ export default suite(async () => {
   for (const method of ["CONNECT", "trace", "a b", ""]) throws(() => new Request("https://a/", { method }), "TypeError", "Invalid HTTP method");
   equal([new Request("https://a/", { method: "patch" }).method, new Request("https://a/", { method: "delete" }).method], ["patch", "DELETE"]);
   for (const url of ["/x", "", "https://u:p@a/"]) throws(() => new Request(url), "TypeError");
+  // structuredClone copies blobs, and none of what has a body or headers.
+  const clonedFile = structuredClone({ file: new File(["hi"], "n.txt", { type: "text/plain", lastModified: 5 }) }).file;
+  equal([clonedFile instanceof File, clonedFile.name, clonedFile.type, clonedFile.lastModified, await clonedFile.text()], [true, "n.txt", "text/plain", 5, "hi"]);
+  const uncloned = new Request("https://a/", { method: "POST", body: "x" });
+  for (const value of [uncloned, new Response("x"), new Headers()]) throws(() => structuredClone(value), "DataCloneError");
+  equal([uncloned.bodyUsed, await uncloned.text()], [false, "x"]);
+  class Plain {
+    x = 1;
+  }
+  equal([structuredClone(new Plain()), structuredClone(new Plain()) instanceof Plain], [{ x: 1 }, false]);
   throws(() => new Request("https://a/", { redirect: "other" }), "TypeError");
+  throws(() => new Request("https://a/", { referrerPolicy: "other" }), "TypeError");
+  throws(() => new Request("https://a/", { referrer: "none" }), "TypeError");
+  throws(() => new Request("https://a/", { window: {} }), "TypeError");
+  throws(() => new Request("https://a/", { mode: "no-cors", method: "PUT" }), "TypeError");
+  throws(() => new Request("https://a/", { cache: "only-if-cached" }), "TypeError");
+  equal(new Request("https://a/", { cache: "only-if-cached", mode: "same-origin", window: null, referrer: "" }).referrer, "");
+  throws(() => new Request("https://a/", { method: "POST", body: of("x"), keepalive: true, duplex: "half" }), "TypeError");
+  for (const url of ["http://a.example:25/", "https://a.example:6667/x", "https://a.example:10080"]) await rejects(fetch(url), "TypeError", "another protocol");
   throws(() => new Request("https://a/", { signal: {} }), "TypeError");
   const controller = new AbortController();
   const signalled = new Request("https://a/", { signal: controller.signal });
