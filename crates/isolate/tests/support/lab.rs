@@ -242,6 +242,7 @@ impl Lab {
                 Event::Logged { .. }
                 | Event::Called { .. }
                 | Event::CallDropped { .. }
+                | Event::OutboundRefused { .. }
                 | Event::Loading { .. }
                 | Event::Released { .. } => {}
                 Event::Ended { isolate } => {

@@ -25,7 +25,7 @@ pub const REFUSED: &str = "outbound requests are denied";
 /// The guest under test: the built-in one, or the one that `CORACLE_TEST_GUEST` names.
 pub fn guest() -> Guest {
     match std::env::var_os("CORACLE_TEST_GUEST") {
-        Some(path) => Guest::from_wasm(std::fs::read(path).unwrap()),
+        Some(path) => Guest::from_wasm(std::fs::read(path).unwrap()).with_transpiler(),
         None => Guest::embedded(),
     }
 }
@@ -160,13 +160,14 @@ pub fn worker_with(modules: &[(&str, &str)], limits: Limits) -> WorkerSpec {
             .map(|(name, source)| abi::Module {
                 name,
                 kind: match name.rsplit_once('.').map(|(_, extension)| extension) {
-                    Some("cjs") => abi::ModuleKind::CommonJs,
+                    Some("cjs" | "cts") => abi::ModuleKind::CommonJs,
                     Some("txt") => abi::ModuleKind::Text,
                     Some("json") => abi::ModuleKind::Json,
                     Some("bin") => abi::ModuleKind::Data,
                     _ => abi::ModuleKind::EsModule,
                 },
                 body: source.as_bytes().into(),
+                mappings: "",
             })
             .collect(),
         env: abi::Encoded {
@@ -182,6 +183,8 @@ pub fn worker_with(modules: &[(&str, &str)], limits: Limits) -> WorkerSpec {
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
         tenant: 1,
+        trust: coracle_loader::Trust::Shared,
+        share: coracle_isolate::TenantShare::default(),
         outbound_refusal: Some(REFUSED.into()),
         logs_streamed: false,
         limits,
@@ -223,6 +226,7 @@ pub fn worker_of(modules: &[Source<'_>], env: &Value) -> WorkerSpec {
                 name: module.name,
                 kind: module.kind,
                 body: module.body.into(),
+                mappings: "",
             })
             .collect(),
         env: abi::Encoded {
@@ -238,6 +242,8 @@ pub fn worker_of(modules: &[Source<'_>], env: &Value) -> WorkerSpec {
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
         tenant: 1,
+        trust: coracle_loader::Trust::Shared,
+        share: coracle_isolate::TenantShare::default(),
         outbound_refusal: Some(REFUSED.into()),
         logs_streamed: false,
         limits: Limits::default(),
