@@ -11,7 +11,10 @@ use futures::{SinkExt, StreamExt};
 use std::{
     convert::Infallible,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -36,7 +39,7 @@ pub struct Website {
 }
 
 impl Website {
-    /// - `/echo` says the body back, with the header `authorization` and a `set-cookie`;
+    /// - `/echo` and `/echo/query` say the body back, with the header `authorization`, a `set-cookie` and the query;
     /// - `/to?URL` redirects there;
     /// - `/stream` sends a piece, and for ever a piece each 10 ms;
     /// - everything else says its path.
@@ -94,13 +97,14 @@ async fn answer(
         ("/to", Some(location)) => {
             (StatusCode::FOUND, [(header::LOCATION, location.to_owned())]).into_response()
         }
-        ("/echo", _) => {
+        ("/echo" | "/echo/query", _) => {
             let authorization = headers.get(header::AUTHORIZATION);
             let said = authorization.map(|value| value.to_str().unwrap_or_default().to_owned());
             let said = said.unwrap_or_default();
             let echo = HeaderName::from_static("x-authorization");
             let cookie = (header::SET_COOKIE, "a=1".to_owned());
-            let body = [&body[..], b" ", said.as_bytes()].concat();
+            let query = uri.query().unwrap_or_default().as_bytes();
+            let body = [&body[..], b" ", said.as_bytes(), query].concat();
             ([(echo, said), cookie], body).into_response()
         }
         ("/stream", _) => {
@@ -163,4 +167,92 @@ pub async fn web_socket() -> SocketAddr {
         }
     });
     address
+}
+
+/// A server whose connections last until the other side ends them: it answers what looks like HTTP with a head and the
+/// beginning of a body, and says nothing else unless it is told to.
+pub struct Lasting {
+    pub address: SocketAddr,
+    open: Arc<AtomicUsize>,
+    /// What came, of all connections together.
+    received: Arc<Mutex<Vec<u8>>>,
+    say: tokio::sync::broadcast::Sender<&'static [u8]>,
+}
+
+impl Lasting {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Self {
+            address: listener.local_addr().unwrap(),
+            open: Arc::default(),
+            received: Arc::default(),
+            say: tokio::sync::broadcast::channel(16).0,
+        };
+        let (open, received) = (Arc::clone(&server.open), Arc::clone(&server.received));
+        let say = server.say.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                open.fetch_add(1, Ordering::SeqCst);
+                let (open, received) = (Arc::clone(&open), Arc::clone(&received));
+                let said = say.subscribe();
+                tokio::spawn(async move {
+                    lasting(stream, &received, said).await;
+                    open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        server
+    }
+
+    /// Connections that are open.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    /// Sends that on all of them.
+    pub fn say(&self, bytes: &'static [u8]) {
+        self.say.send(bytes).unwrap();
+    }
+
+    pub fn received(&self) -> String {
+        String::from_utf8_lossy(&self.received.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until so many are open.
+    pub async fn has_open(&self, count: usize) {
+        super::eventually(
+            &format!("{count} connections are open"),
+            async || match self.open() {
+                open if open == count => Ok(()),
+                open => Err(format!("{open} are")),
+            },
+        )
+        .await;
+    }
+}
+
+async fn lasting(
+    mut stream: tokio::net::TcpStream,
+    received: &Mutex<Vec<u8>>,
+    mut said: tokio::sync::broadcast::Receiver<&'static [u8]>,
+) {
+    let mut bytes = [0; 4_096];
+    loop {
+        let read = tokio::select! {
+            read = stream.read(&mut bytes) => read,
+            more = said.recv() => match stream.write_all(more.unwrap()).await {
+                Ok(()) => continue,
+                Err(_) => return,
+            },
+        };
+        let Ok(count @ 1..) = read else { return };
+        received.lock().unwrap().extend_from_slice(&bytes[..count]);
+        if bytes.starts_with(b"GET ") || bytes.starts_with(b"POST ") {
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nsome";
+            if stream.write_all(head).await.is_err() {
+                return;
+            }
+            bytes[0] = 0;
+        }
+    }
 }

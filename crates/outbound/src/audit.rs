@@ -1,14 +1,21 @@
 //! What became of each request: one record, without bodies, queries or secrets.
 
-use crate::Error;
+use crate::{Destination, Error, Underway, fetch::METHOD_BYTES_MAX};
 use serde::Serialize;
-use std::time::Duration;
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 /// Who a request is of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sender {
     /// Who pays.
-    pub tenant: String,
+    pub tenant: Arc<str>,
     /// The worker's number in this server.
     pub worker: u64,
     /// The invocation's number in this server.
@@ -63,18 +70,49 @@ impl Decision {
     }
 }
 
+/// Who decides about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judge {
+    /// A policy.
+    Policy,
+    /// An object of a client's or a worker's, which every request is passed to.
+    Gateway,
+    /// Nobody: nothing leaves.
+    None,
+}
+
+impl Judge {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Policy, Self::Gateway, Self::None];
+
+    /// Its name in logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Gateway => "gateway",
+            Self::None => "none",
+        }
+    }
+}
+
 /// Bytes of a destination that a record has.
 pub const DESTINATION_BYTES_MAX: usize = 1_000;
 
 /// One request, or one hop of it: a redirect that is followed has a record of its own.
 #[derive(Clone, Debug)]
 pub struct Record {
+    /// Its number in this process.
+    pub number: u64,
+    /// Who decided.
+    pub judge: Judge,
     /// Who sent it.
     pub sender: Sender,
     /// What was done.
     pub kind: Kind,
     /// The method; empty for `connect`.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// Origin and path, without the query, and at most [`DESTINATION_BYTES_MAX`] of them; what could not be read is empty.
     pub destination: String,
     /// How many redirects came before.
@@ -82,12 +120,12 @@ pub struct Record {
     /// Whether it went out.
     pub decision: Decision,
     /// The rule that decided; empty where none did.
-    pub rule: String,
+    pub rule: Arc<str>,
     /// The credential that was put in; empty where none was.
     pub credential: String,
     /// The status of the response; 0 where there was none.
     pub status: u16,
-    /// [`Error::code`] of what it failed with, or "cancelled" if nobody waited for the response any longer; empty where
+    /// [`Error::code`] of what it failed with, "gateway_failed" if a gateway threw, or "cancelled" if nobody waited for the response any longer; empty where
     /// it did not fail.
     pub error: &'static str,
     /// Of bodies, or of the connection.
@@ -102,14 +140,17 @@ pub struct Record {
 
 impl Record {
     pub(crate) fn new(sender: Sender, kind: Kind, method: &str) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
         Self {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            judge: Judge::Policy,
             sender,
             kind,
-            method: method.into(),
+            method: method_of(method),
             destination: String::new(),
             hop: 0,
             decision: Decision::Failed,
-            rule: String::new(),
+            rule: Arc::default(),
             credential: String::new(),
             status: 0,
             error: "",
@@ -120,8 +161,30 @@ impl Record {
         }
     }
 
+    /// Of a request that no policy is asked about: `destination` is its URL, or the address of a connection.
+    #[must_use]
+    pub fn unjudged(
+        judge: Judge,
+        sender: Sender,
+        kind: Kind,
+        method: &str,
+        destination: &str,
+    ) -> Self {
+        let shown = &method[..method.floor_char_boundary(METHOD_BYTES_MAX)];
+        let mut record = Self::new(sender, kind, shown);
+        record.judge = judge;
+        let read = match kind {
+            Kind::Connect => Destination::of_address(destination),
+            Kind::Fetch | Kind::WebSocket => Destination::of_url(destination),
+        };
+        if let Ok(destination) = read {
+            record.goes_to(&destination);
+        }
+        record
+    }
+
     /// Says where it goes, as far as there is room.
-    pub(crate) fn goes_to(&mut self, destination: &crate::Destination) {
+    pub(crate) fn goes_to(&mut self, destination: &Destination) {
         self.destination = destination.to_string();
         if self.destination.len() > DESTINATION_BYTES_MAX {
             let end = self.destination.floor_char_boundary(DESTINATION_BYTES_MAX);
@@ -140,8 +203,22 @@ impl Record {
     }
 }
 
+/// The usual ones take no memory.
+fn method_of(method: &str) -> Cow<'static, str> {
+    const USUAL: [&str; 8] = [
+        "", "GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS",
+    ];
+    match USUAL.into_iter().find(|usual| *usual == method) {
+        Some(usual) => Cow::Borrowed(usual),
+        None => Cow::Owned(method.to_owned()),
+    }
+}
+
 /// Keeps records.
 pub trait Audit: Send + Sync {
+    /// Called once for each request, when it begins. It must not wait.
+    fn begun(&self, _request: &Arc<Underway>) {}
+
     /// Called once for each request, when it is over. It must not wait.
     fn record(&self, record: Record);
 }

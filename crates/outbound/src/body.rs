@@ -2,22 +2,19 @@
 
 use crate::{
     Destination, Error, Meter, Redactor,
-    audit::{Audit, Record, Sender},
+    sent::{self, Sent},
+    trail::{Trail, Upload},
 };
 use async_compression::tokio::bufread::{DeflateDecoder, GzipDecoder, ZlibDecoder};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
 use http::{HeaderMap, header};
-use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use std::{
     io,
     pin::Pin,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
@@ -26,7 +23,6 @@ use tokio::{
     time::Sleep,
 };
 use tokio_util::io::{ReaderStream, StreamReader};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Bytes of an unpacked body that come at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -41,8 +37,6 @@ pub enum Body {
     Stream(BoxStream<'static, Result<Bytes, String>>),
 }
 
-pub(crate) type Sent = UnsyncBoxBody<Bytes, Error>;
-
 impl Body {
     /// As it is sent once. A stream is gone then.
     pub(crate) fn take(
@@ -50,149 +44,30 @@ impl Body {
         bytes_max: u64,
         meter: &Meter,
         trail: &Arc<Trail>,
+        upload: &Upload,
     ) -> Result<Sent, Error> {
-        let too_large = move || Error::TooLarge {
-            what: "the request's body",
-            bytes_max,
-            limit: "request_bytes_max",
-        };
         match self {
-            Self::Empty => Ok(Full::default()
-                .map_err(|never| match never {})
-                .boxed_unsync()),
+            Self::Empty => Ok(Sent::whole(Bytes::new())),
             Self::Bytes(bytes) => {
                 if bytes.len() as u64 > bytes_max {
-                    return Err(too_large());
+                    return Err(sent::too_large(bytes_max));
                 }
                 meter.take_bytes(bytes.len() as u64, Instant::now())?;
-                trail.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                Ok(Full::new(bytes.clone())
-                    .map_err(|never| match never {})
-                    .boxed_unsync())
+                trail.send(bytes.len());
+                Ok(Sent::whole(bytes.clone()))
             }
-            Self::Stream(stream) => {
-                // The record waits for the body, which ends with the response.
-                let (trail, meter) = (Arc::clone(trail), meter.clone());
-                let over = trail.over.clone();
-                let stream = std::mem::replace(stream, futures::stream::empty().boxed());
-                let counted = stream.map(move |piece| {
-                    let piece = piece.map_err(Error::Body)?;
-                    meter.take_bytes(piece.len() as u64, Instant::now())?;
-                    let before = trail.sent.fetch_add(piece.len() as u64, Ordering::Relaxed);
-                    match before + piece.len() as u64 > bytes_max {
-                        true => Err(too_large()),
-                        false => Ok(Frame::data(piece)),
-                    }
-                });
-                let cut = Cut {
-                    stream: counted,
-                    over: Box::pin(over.cancelled_owned()),
-                };
-                Ok(StreamBody::new(cut).boxed_unsync())
-            }
+            Self::Stream(stream) => Ok(Sent::stream(sent::Upload {
+                pieces: std::mem::replace(stream, futures::stream::empty().boxed()),
+                over: Box::pin(upload.over().cancelled_owned()),
+                trail: Arc::clone(trail),
+                meter: meter.clone(),
+                bytes_max,
+            })),
         }
     }
 
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self, Self::Stream(_))
-    }
-}
-
-/// A request's body that ends with its response: with an error, so that what was sent is not taken for the whole.
-struct Cut<S> {
-    stream: S,
-    over: Pin<Box<WaitForCancellationFutureOwned>>,
-}
-
-impl<S: Stream<Item = Result<Frame<Bytes>, Error>> + Unpin> Stream for Cut<S> {
-    type Item = S::Item;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
-        if self.over.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(Error::Body("the response is over".into()))));
-        }
-        self.stream.poll_next_unpin(context)
-    }
-}
-
-/// Ends what is still being sent of a request when it is dropped.
-pub(crate) struct Upload(pub(crate) CancellationToken);
-
-impl Drop for Upload {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
-/// What a record says of a request that nobody waited for any longer.
-const CANCELLED: &str = "cancelled";
-
-/// What is known of a request that is under way, and told when it is over.
-pub(crate) struct Trail {
-    pub(crate) audit: Arc<dyn Audit>,
-    record: Mutex<Record>,
-    pub(crate) sent: Arc<AtomicU64>,
-    received: AtomicU64,
-    begun: Instant,
-    /// Cancelled when the response is over.
-    over: CancellationToken,
-}
-
-impl Trail {
-    pub(crate) fn new(audit: &Arc<dyn Audit>, record: Record) -> Arc<Self> {
-        Arc::new(Self {
-            audit: Arc::clone(audit),
-            record: Mutex::new(record),
-            sent: Arc::default(),
-            received: AtomicU64::new(0),
-            begun: Instant::now(),
-            over: CancellationToken::new(),
-        })
-    }
-
-    /// Of one whose end is not known: it is "cancelled" unless it is settled.
-    pub(crate) fn begun(audit: &Arc<dyn Audit>, mut record: Record) -> Arc<Self> {
-        record.error = CANCELLED;
-        Self::new(audit, record)
-    }
-
-    /// Notes what came of it.
-    pub(crate) fn settle<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
-        self.note(|record| match &outcome {
-            // (A body or a connection may have failed already.)
-            Ok(_) if record.error == CANCELLED => record.error = "",
-            Ok(_) => {}
-            Err(error) => record.failed(error),
-        });
-        outcome
-    }
-
-    pub(crate) fn note(&self, note: impl FnOnce(&mut Record)) {
-        note(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// What ends the request's body with the response.
-    pub(crate) fn upload(&self) -> Upload {
-        Upload(self.over.clone())
-    }
-
-    pub(crate) fn receive(&self, bytes: usize) {
-        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Trail {
-    fn drop(&mut self) {
-        let record = self
-            .record
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        let empty = Record::new(Sender::default(), record.kind, "");
-        let mut record = std::mem::replace(record, empty);
-        record.bytes_sent = self.sent.load(Ordering::Relaxed);
-        record.bytes_received = *self.received.get_mut();
-        record.duration = self.begun.elapsed();
-        self.audit.record(record);
     }
 }
 
@@ -368,8 +243,12 @@ impl<S: Stream<Item = Result<Bytes, Error>> + Unpin> Stream for Told<S> {
         let piece = ready!(stream.poll_next_unpin(context)).map(|piece| {
             let piece = piece?;
             bounds.count(bytes, &piece)?;
-            let taken = bounds.meter.take_bytes(piece.len() as u64, Instant::now());
-            taken.map(|()| piece).map_err(Error::from)
+            if bounds.meter.is_counting() {
+                bounds
+                    .meter
+                    .take_bytes(piece.len() as u64, Instant::now())?;
+            }
+            Ok(piece)
         });
         match &piece {
             Some(Ok(piece)) => trail.receive(piece.len()),

@@ -5,7 +5,7 @@
 
 mod usage;
 
-use crate::Decision;
+use crate::{Decision, PolicyOrigin};
 use std::{
     collections::HashMap,
     fmt,
@@ -18,6 +18,8 @@ use usage::{Amount, Usage};
 pub const PER_SECONDS_MAX: u64 = 31 * 24 * 60 * 60;
 /// The most destinations whose use is kept in mind.
 pub const DESTINATIONS_MAX: usize = 10_000;
+/// Of these, the most that one session has brought up.
+pub const DESTINATIONS_PER_SESSION_MAX: usize = 1_000;
 
 /// What a rule allows to each of its destinations (scheme, host and port) in any stretch of `per_seconds`, however it is
 /// laid. What was used is forgotten up to a sixteenth of that time late, never early.
@@ -87,20 +89,25 @@ fn spent(
 #[derive(Debug)]
 pub struct Budgets {
     destinations_max: usize,
+    per_session_max: usize,
     accounts: Mutex<Accounts>,
 }
 
 #[derive(Debug, Default)]
 struct Accounts {
     by_key: HashMap<Key, Arc<Account>>,
+    /// How many of them each session has brought up.
+    by_session: HashMap<u64, usize>,
     /// Until when it is known that none of them is idle.
     crowded_until: Option<Instant>,
 }
 
-/// A rule is known by its place and its budget, so that a policy that is read again goes on counting.
+/// A rule is known by its place and its budget, so that a policy that is read again goes on counting; one of a client's
+/// counts for the session that gave it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    rule: String,
+    rule: Arc<str>,
+    given_by: Option<u64>,
     budget: Budget,
     destination: String,
 }
@@ -108,6 +115,8 @@ struct Key {
 #[derive(Debug)]
 struct Account {
     key: Key,
+    /// The session that made it count.
+    session: u64,
     usage: Mutex<Usage>,
 }
 
@@ -120,25 +129,31 @@ pub struct Meter {
 
 impl Default for Budgets {
     fn default() -> Self {
-        Self::new(DESTINATIONS_MAX)
+        Self::new(DESTINATIONS_MAX, DESTINATIONS_PER_SESSION_MAX)
     }
 }
 
 impl Budgets {
-    /// With room for so many destinations.
+    /// With room for so many destinations, and for so many of each session.
     #[must_use]
-    pub fn new(destinations_max: usize) -> Self {
+    pub fn new(destinations_max: usize, per_session_max: usize) -> Self {
         Self {
             destinations_max,
+            per_session_max,
             accounts: Mutex::default(),
         }
     }
 
-    /// A meter for the budgets of a decision. Takes nothing yet.
+    /// A meter for the budgets of a decision about a request of that session's. Takes nothing yet.
     ///
     /// # Errors
     /// There is no room for the destination.
-    pub fn open(&self, decision: &Decision<'_>, now: Instant) -> Result<Meter, BudgetError> {
+    pub fn open(
+        &self,
+        decision: &Decision<'_>,
+        session: u64,
+        now: Instant,
+    ) -> Result<Meter, BudgetError> {
         let mut budgets = decision.budgets().peekable();
         if budgets.peek().is_none() {
             return Ok(Meter::default());
@@ -147,32 +162,44 @@ impl Budgets {
         let mut accounts = Vec::new();
         for (decider, budget) in budgets {
             let key = Key {
-                rule: decider.to_string(),
+                rule: decider.label(),
+                given_by: match decider.policy().origin() {
+                    PolicyOrigin::Operator => None,
+                    PolicyOrigin::Client => Some(session),
+                },
                 budget,
                 destination: destination.clone(),
             };
-            accounts.push(self.account(key, now)?);
+            accounts.push(self.account(key, session, now)?);
         }
         accounts.sort_by_key(|account| Arc::as_ptr(account).addr());
         accounts.dedup_by(|one, other| Arc::ptr_eq(one, other));
         Ok(Meter { accounts })
     }
 
-    fn account(&self, key: Key, now: Instant) -> Result<Arc<Account>, BudgetError> {
+    fn account(&self, key: Key, session: u64, now: Instant) -> Result<Arc<Account>, BudgetError> {
         let mut accounts = locked(&self.accounts);
         if let Some(account) = accounts.by_key.get(&key) {
             return Ok(account.clone());
         }
-        if accounts.by_key.len() >= self.destinations_max {
+        let crowded = |accounts: &Accounts| {
+            let of_session = accounts.by_session.get(&session).copied();
+            if of_session.unwrap_or_default() >= self.per_session_max {
+                return Some(self.per_session_max);
+            }
+            (accounts.by_key.len() >= self.destinations_max).then_some(self.destinations_max)
+        };
+        if crowded(&accounts).is_some() {
             accounts.forget_idle(now);
         }
-        if accounts.by_key.len() >= self.destinations_max {
-            let destinations_max = self.destinations_max;
+        if let Some(destinations_max) = crowded(&accounts) {
             return Err(BudgetError::Crowded { destinations_max });
         }
+        *accounts.by_session.entry(session).or_default() += 1;
         let usage = Mutex::new(Usage::new(key.budget.per_seconds, now));
         let account = Arc::new(Account {
             key: key.clone(),
+            session,
             usage,
         });
         accounts.by_key.insert(key, account.clone());
@@ -196,7 +223,15 @@ impl Accounts {
             }
             is_held || idle_at.is_some()
         };
-        self.by_key.retain(|_, account| is_counting(account));
+        let by_session = &mut self.by_session;
+        self.by_key.retain(|_, account| {
+            let is_counting = is_counting(account);
+            if !is_counting && let Some(count) = by_session.get_mut(&account.session) {
+                *count -= 1;
+            }
+            is_counting
+        });
+        self.by_session.retain(|_, count| *count > 0);
         self.crowded_until = Some(crowded_until);
     }
 }
@@ -233,6 +268,20 @@ impl Meter {
             taken = taken.and(checked);
         }
         taken
+    }
+
+    /// Whether any budget takes note of anything.
+    #[must_use]
+    pub fn is_counting(&self) -> bool {
+        !self.accounts.is_empty()
+    }
+
+    /// Gives back what was taken for a request that nobody got: the request, and so many bytes.
+    pub fn give_back(&self, bytes: u64, now: Instant) {
+        for (_, usage) in &mut self.usages(now) {
+            usage.remove(Amount::Requests, 1);
+            usage.remove(Amount::Bytes, bytes);
+        }
     }
 
     /// All of them at one moment.
@@ -274,7 +323,7 @@ impl Account {
         };
         let room = max.checked_sub(wanted);
         Err(BudgetError::Spent {
-            rule: self.key.rule.clone(),
+            rule: self.key.rule.to_string(),
             destination: self.key.destination.clone(),
             limit,
             used,

@@ -1,20 +1,22 @@
 //! The way out of one worker: who is asked, in which order, before anything is sent.
 
 use crate::{
-    Applied, BodyDigest, Budgets, Credential, Destination, Effect, Error, Meter, Moment, Outgoing,
-    Policies, REDACTED_BYTES_MIN, Redactor, Secret,
+    Applied, BodyDigest, Budgets, Credential, Decider, Destination, Effect, Error, Meter, Moment,
+    Outgoing, Policies, REDACTED_BYTES_MIN, Redactor, Secret,
     audit::Audit,
-    body::{Body, Trail},
+    body::Body,
     clients::{Clients, Tls},
     config::RequestLimits,
     dial::{Dialer, Reach, Share},
     outbound::Shared,
+    places::Limit,
+    trail::Trail,
 };
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, Method};
 use sha2::{Digest as _, Sha256};
 use std::{sync::Arc, time::Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Decides about requests where a rule says "ask".
 pub trait Ask: Send + Sync {
@@ -35,9 +37,9 @@ pub struct Question {
 
 /// What all workers of a tenant share.
 pub(crate) struct Tenant {
-    pub(crate) clients: Clients,
+    pub(crate) clients: Arc<Clients>,
     pub(crate) share: Arc<Share>,
-    pub(crate) sockets: Arc<Semaphore>,
+    pub(crate) sockets: Limit,
     pub(crate) budgets: Arc<Budgets>,
 }
 
@@ -47,9 +49,17 @@ pub struct Channel {
     pub(crate) tenant: Arc<Tenant>,
     pub(crate) policies: Policies,
     pub(crate) ask: Option<Arc<dyn Ask>>,
+    pub(crate) session: u64,
 }
 
 impl Channel {
+    /// As it is for that session: the budgets of a policy that a client gave count for its session, and a session has its
+    /// share of what budgets can count. Without it, it is 0.
+    #[must_use]
+    pub fn of_session(self, session: u64) -> Self {
+        Self { session, ..self }
+    }
+
     pub(crate) fn audit(&self) -> &Arc<dyn Audit> {
         &self.shared.audit
     }
@@ -76,8 +86,7 @@ impl Channel {
 
     /// A place for a connection of bytes.
     pub(crate) fn take_socket(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let place = Arc::clone(&self.tenant.sockets).try_acquire_owned();
-        place.map_err(|_| Error::Sockets(self.shared.limits.sockets_max))
+        self.tenant.sockets.try_take()
     }
 
     /// Whether a request may leave: by the rules, by whoever is asked, and by the budgets.
@@ -89,21 +98,20 @@ impl Channel {
     ) -> Result<Permit, Error> {
         let method = asked.map(|(method, _)| method.as_str());
         let decision = self.policies.decide(destination, method);
-        let rule = decision
-            .decider()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        trail.note(|record| record.rule.clone_from(&rule));
+        let rule = decision.decider().map(Decider::label).unwrap_or_default();
+        trail.note(|record| record.rule = Arc::clone(&rule));
         match decision.effect() {
             Effect::Deny => return Err(Error::Denied(decision.explain())),
             Effect::Ask => self.ask(destination, asked, &rule).await?,
             Effect::Allow => {}
         }
         let now = Instant::now();
-        let meter = self.tenant.budgets.open(&decision, now)?;
+        let meter = self.tenant.budgets.open(&decision, self.session, now)?;
         meter.take_request(now)?;
         let credentials = decision.credentials();
-        trail.note(|record| record.credential = credentials.join(", "));
+        if !credentials.is_empty() {
+            trail.note(|record| record.credential = credentials.join(", "));
+        }
         let credentials = credentials.into_iter();
         let credentials = credentials.map(|name| self.shared.credential(name));
         let reach = match decision.is_private_named() {
@@ -171,11 +179,19 @@ impl Permit {
         self.meter.clone()
     }
 
+    /// Gives back what was taken from budgets for a request that failed before there was a connection for it.
+    pub(crate) fn settle<T>(&self, outcome: Result<T, Error>, trail: &Trail) -> Result<T, Error> {
+        if outcome.as_ref().is_err_and(Error::is_unsent) {
+            self.meter.give_back(trail.unsend(), Instant::now());
+        }
+        outcome
+    }
+
     /// What credentials that sign need to know of a body.
     pub(crate) fn digest(&self, body: &Body) -> BodyDigest {
         match body {
             Body::Empty => BodyDigest::Empty,
-            Body::Bytes(bytes) if !self.credentials.is_empty() => {
+            Body::Bytes(bytes) if self.credentials.iter().any(|one| one.is_of_body()) => {
                 BodyDigest::Sha256(Sha256::digest(bytes).into())
             }
             Body::Bytes(_) | Body::Stream(_) => BodyDigest::Unknown,
@@ -214,7 +230,7 @@ impl Permit {
 
     /// The server did not accept what was put in. Whether another try is worth it.
     pub(crate) fn refused(&self) -> bool {
-        let now = Instant::now();
+        let now = Moment::now().instant;
         let mut is_worth_it = false;
         for (credential, applied) in &self.applied {
             is_worth_it |= credential.invalidate(applied, now);
@@ -249,10 +265,10 @@ impl Permit {
         let redactor = match &*self.applied {
             [] => return Ok(None),
             [(credential, applied)] => credential.redactor(applied),
-            several => {
+            several @ [(first, _), ..] => {
                 let secrets = several.iter().flat_map(|(_, applied)| &applied.secrets);
                 let secrets: Vec<Secret> = secrets.cloned().collect();
-                Redactor::new(&secrets)
+                first.redactor_of(&secrets)
             }
         };
         let redactor = redactor.map_err(|error| Error::Credential(error.to_string()))?;

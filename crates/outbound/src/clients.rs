@@ -3,32 +3,30 @@
 
 use crate::{
     Destination, Error,
-    body::{Sent, why},
+    body::why,
     config::RequestLimits,
     dial::{Connector, Dialer, Reach, Share},
+    sent::{Flight, INFORMATIONAL_MAX, Sent},
 };
 use hyper::body::Incoming;
 use hyper_util::{
-    client::legacy::{Client, Error as ClientError},
+    client::legacy::{Client, Error as ClientError, connect::capture_connection},
     rt::{TokioExecutor, TokioTimer},
 };
 use rustls::ClientConfig;
 use std::{
     error::Error as _,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio_util::sync::CancellationToken;
+use tokio::time::sleep_until;
 
 /// How long a connection is kept that nothing is sent on.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 const HTTP2_CONNECTION_BYTES: u32 = 1 << 20;
 const HTTP2_STREAM_BYTES: u32 = 256 << 10;
-/// Answers that a server may send before the one that counts (1xx).
-const INFORMATIONAL_MAX: usize = 16;
 /// How often a connection of HTTP/2 in use is asked whether it is still there, and how long it may take to answer.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const ALIVE_TIME_MAX: Duration = Duration::from_secs(10);
@@ -68,10 +66,14 @@ impl Clients {
         }
     }
 
+    /// Ends the connections that are kept and not used: they end with the clients that keep them.
+    pub(crate) fn let_idle_go(&self) {
+        *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Made::default();
+    }
+
     pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.share.connections.available_permits() == 0 {
-            // The connections that are kept and not used end with the clients that keep them.
+        if self.share.is_used_up() {
             *made = Made::default();
         }
         let client = &mut made[reach as usize][usize::from(is_web_socket)];
@@ -114,32 +116,46 @@ pub(crate) async fn send(
     destination: &Destination,
     limits: &RequestLimits,
 ) -> Result<http::Response<Incoming>, Error> {
-    let flooded = CancellationToken::new();
-    let (informational, flood) = (AtomicUsize::new(0), flooded.clone());
-    hyper::ext::on_informational(&mut request, move |_| {
-        if informational.fetch_add(1, Ordering::Relaxed) >= INFORMATIONAL_MAX {
-            flood.cancel();
+    let flight = Flight::begin();
+    request.body_mut().watched(&flight);
+    let informed = Arc::clone(&flight);
+    hyper::ext::on_informational(&mut request, move |_| informed.informed());
+    let mut connection = capture_connection(&mut request);
+    let mut answer = pin!(client.request(request));
+    let mut is_connected = false;
+    loop {
+        let (deadline, is_sent) = flight.deadline(limits.response(), limits.idle());
+        tokio::select! {
+            biased;
+            outcome = &mut answer => return outcome.map_err(|error| told(&error, destination)),
+            // (How long it takes until there is one is bounded where it is made.)
+            _ = connection.wait_for_connection_metadata(), if !is_connected => {
+                is_connected = true;
+                flight.moved(false);
+            }
+            () = poll_fn(|context| flight.poll_flooded(context)) => {
+                return Err(Error::Protocol {
+                    origin: destination.origin(),
+                    reason: format!("more than {INFORMATIONAL_MAX} answers came before the one that counts"),
+                });
+            }
+            () = sleep_until(deadline), if is_connected => {
+                // It may have gone on meanwhile.
+                if flight.deadline(limits.response(), limits.idle()).0 > deadline {
+                    continue;
+                }
+                let (what, time_max, limit) = match is_sent {
+                    true => ("answer", limits.response(), "response_ms_max"),
+                    false => ("take more of the request's body", limits.idle(), "idle_ms_max"),
+                };
+                return Err(Error::TooSlow {
+                    origin: destination.origin(),
+                    what,
+                    time_max,
+                    limit,
+                });
+            }
         }
-    });
-    let response = tokio::time::timeout(limits.response(), client.request(request));
-    let response = tokio::select! {
-        biased;
-        () = flooded.cancelled() => {
-            return Err(Error::Protocol {
-                origin: destination.origin(),
-                reason: format!("more than {INFORMATIONAL_MAX} answers came before the one that counts"),
-            });
-        }
-        response = response => response,
-    };
-    match response {
-        Ok(outcome) => outcome.map_err(|error| told(&error, destination)),
-        Err(_) => Err(Error::TooSlow {
-            origin: destination.origin(),
-            what: "answer",
-            time_max: limits.response(),
-            limit: "response_ms_max",
-        }),
     }
 }
 

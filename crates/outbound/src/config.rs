@@ -1,6 +1,6 @@
 //! What an operator says about requests that leave: policies, who has which, credentials, DNS, and limits.
 
-use crate::{ConfigError, CredentialConfig, SecretSource};
+use crate::{ConfigError, CredentialConfig, SecretSource, places};
 use serde::{
     Deserialize, Deserializer,
     de::{self, MapAccess, Visitor},
@@ -133,6 +133,11 @@ pub struct RequestLimits {
     pub connections_max: usize,
     /// Connections by `connect()` and `WebSocket` that a tenant may have open. Default: 1,000.
     pub sockets_max: usize,
+    /// Connections of all kinds that the whole process may have open. Default: what `RLIMIT_NOFILE` leaves beside the
+    /// clients' connections, lookups and 100 files more, and at least a quarter of it.
+    pub outbound_connections_max: Option<usize>,
+    /// How many of these one tenant may have. Default: half.
+    pub outbound_connections_per_tenant_max: Option<usize>,
 }
 
 impl Default for RequestLimits {
@@ -146,7 +151,20 @@ impl Default for RequestLimits {
             idle_connections_max: 16,
             connections_max: 1_000,
             sockets_max: 1_000,
+            outbound_connections_max: None,
+            outbound_connections_per_tenant_max: None,
         }
+    }
+}
+
+impl Config {
+    /// Says how many connections may be open if the file does not: as many as the process can have open files besides so
+    /// many connections of clients.
+    pub fn leave_room_for_clients(&mut self, connections_max: usize) {
+        let reserved = connections_max.saturating_add(self.dns.lookups_max);
+        let derived = || places::connections_max(places::files_max(), reserved);
+        let max = &mut self.limits.outbound_connections_max;
+        max.get_or_insert_with(derived);
     }
 }
 

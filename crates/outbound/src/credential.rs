@@ -115,11 +115,11 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Now.
+    /// Now, by the runtime's clock.
     #[must_use]
     pub fn now() -> Self {
         Self {
-            instant: Instant::now(),
+            instant: tokio::time::Instant::now().into_std(),
             system: SystemTime::now(),
         }
     }
@@ -192,6 +192,12 @@ impl Credential {
     #[must_use]
     pub fn is_sent_in_plain(&self) -> bool {
         self.plain_http
+    }
+
+    /// Whether it has to know a request's body to be put in.
+    #[must_use]
+    pub fn is_of_body(&self) -> bool {
+        matches!(self.way, Way::Signature(_))
     }
 
     /// Whether it is bound to a destination.
@@ -284,18 +290,23 @@ impl Credential {
     /// # Errors
     /// [`RedactorError`].
     pub fn redactor(&self, applied: &Applied) -> Result<Redactor, RedactorError> {
+        self.redactor_of(&applied.secrets)
+    }
+
+    /// The same, where others were put in as well: of all their secrets.
+    pub(crate) fn redactor_of(&self, put_in: &[Secret]) -> Result<Redactor, RedactorError> {
         let mut last = self.redactor.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((secrets, redactor)) = &*last
             && secrets
                 .iter()
                 .map(Secret::bytes)
-                .eq(applied.secrets.iter().map(Secret::bytes))
+                .eq(put_in.iter().map(Secret::bytes))
         {
             return Ok(redactor.another());
         }
-        let redactor = Redactor::new(&applied.secrets)?;
+        let redactor = Redactor::new(put_in)?;
         let another = redactor.another();
-        *last = Some((applied.secrets.clone(), redactor));
+        *last = Some((put_in.to_vec(), redactor));
         Ok(another)
     }
 

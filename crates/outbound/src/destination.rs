@@ -1,6 +1,6 @@
 //! Where a request goes, in the one form that everything is decided on.
 
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, sync::Arc};
 use url::{Position, Url};
 
 /// The longest URL that is looked at, in bytes.
@@ -11,9 +11,12 @@ const LABEL_BYTES_MAX: usize = 63;
 
 /// A URL, or an address to connect to, read once by the WHATWG rules (<https://url.spec.whatwg.org>): the name in lower
 /// case and ASCII, numbers as the addresses that they mean, no dot at the end of the name, no default port, no fragment.
-/// There is no user or password in one.
+/// There is no user or password in one. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Destination {
+pub struct Destination(Arc<Parts>);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Parts {
     scheme: Scheme,
     host: Host,
     port: u16,
@@ -84,7 +87,7 @@ impl Destination {
         if location.len() > URL_BYTES_MAX {
             return Err(Refused::TooLong(location.len()));
         }
-        let Some(url) = &self.url else {
+        let Some(url) = &self.0.url else {
             return Err(Refused::Address(location.into()));
         };
         Self::canonical(url.join(location).map_err(Refused::Unreadable)?)
@@ -108,13 +111,13 @@ impl Destination {
             return Err(unread());
         }
         let url = Url::parse(&format!("http://{host}:1/")).map_err(|_| unread())?;
-        let Self { host, .. } = Self::canonical(url)?;
-        Ok(Self {
+        let host = Self::canonical(url)?.0.host.clone();
+        Ok(Self(Arc::new(Parts {
             scheme: Scheme::Tcp,
             host,
             port,
             url: None,
-        })
+        })))
     }
 
     fn canonical(mut url: Url) -> Result<Self, Refused> {
@@ -143,48 +146,48 @@ impl Destination {
         if port == 0 {
             return Err(Refused::Address(url.as_str().into()));
         }
-        Ok(Self {
+        Ok(Self(Arc::new(Parts {
             scheme,
             host,
             port,
             url: Some(url),
-        })
+        })))
     }
 
     /// How it is spoken to.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
-        self.scheme
+        self.0.scheme
     }
 
     /// What is spoken to.
     #[must_use]
     pub fn host(&self) -> &Host {
-        &self.host
+        &self.0.host
     }
 
     /// At which port; never 0.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.0.port
     }
 
     /// The path of its URL as it is sent, without the query; none for an address to connect to.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
-        self.url.as_ref().map(Url::path)
+        self.0.url.as_ref().map(Url::path)
     }
 
     /// Its URL; none for an address to connect to.
     #[must_use]
     pub fn url(&self) -> Option<&Url> {
-        self.url.as_ref()
+        self.0.url.as_ref()
     }
 
     /// The same destination with another query, as a credential may need. Takes the query without its `?`.
     #[must_use]
     pub fn with_query(mut self, query: &str) -> Self {
-        if let Some(url) = &mut self.url {
+        if let Some(url) = &mut Arc::make_mut(&mut self.0).url {
             url.set_query(Some(query));
         }
         self
@@ -198,10 +201,13 @@ impl Destination {
 
     /// Its text up to there, which is the origin and that path.
     fn shown(&self, end: Position, path: &str) -> String {
-        let Self {
-            scheme, host, port, ..
-        } = self;
-        match (&self.url, host) {
+        let Parts {
+            scheme,
+            host,
+            port,
+            url,
+        } = &*self.0;
+        match (url, host) {
             // It is written so already, but for addresses that have several forms.
             (Some(url), Host::Name(_) | Host::Address(IpAddr::V4(_))) => {
                 [scheme.as_str(), "://", &url[Position::BeforeHost..end]].concat()
@@ -214,7 +220,7 @@ impl Destination {
     /// Whether scheme, host and port are the same.
     #[must_use]
     pub fn is_same_origin(&self, other: &Self) -> bool {
-        (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
+        (self.scheme(), self.host(), self.port()) == (other.scheme(), other.host(), other.port())
     }
 }
 
@@ -371,7 +377,10 @@ mod tests {
     #[test]
     fn redirects_are_read_from_where_they_are_found() {
         let from = Destination::of_url("https://a.com/x/y?z").expect("a URL");
-        let to = |location: &str| from.redirected(location).map(|to| to.url.map(String::from));
+        let to = |location: &str| {
+            let to = from.redirected(location);
+            to.map(|to| to.url().map(|url| url.as_str().to_owned()))
+        };
         assert_eq!(to("../b"), Ok(Some("https://a.com/b".into())));
         assert_eq!(to("//b.com/c#d"), Ok(Some("https://b.com/c".into())));
         assert_eq!(to("http://c.com"), Ok(Some("http://c.com/".into())));

@@ -2,8 +2,12 @@
 //! there is no second question whose answer could be another.
 
 use crate::{
-    AddressClass, Destination, Error, Host, classify, config::RequestLimits, credential::visible,
-    resolve::Resolve, secret::KeptSecret,
+    AddressClass, Destination, Error, Host, classify,
+    config::RequestLimits,
+    credential::visible,
+    places::{Limit, Place, Places, Use},
+    resolve::Resolve,
+    secret::KeptSecret,
 };
 use futures::future::BoxFuture;
 use http::Uri;
@@ -23,8 +27,8 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
+    sync::Semaphore,
+    time::{timeout, timeout_at},
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tower_service::Service;
@@ -53,6 +57,8 @@ impl OwnAddresses {
             own.port() == asked.port()
                 && (own.ip().to_canonical() == ip
                     || ip.is_unspecified()
+                    // Of a name for the machine itself, some addresses may be others than the listener's.
+                    || ip.is_loopback() && own.ip().to_canonical().is_loopback()
                     || own.ip().is_unspecified() && is_local(ip))
         })
     }
@@ -69,23 +75,39 @@ pub(crate) struct Dialer {
     pub(crate) own: OwnAddresses,
     pub(crate) proxy: Option<Proxy>,
     pub(crate) limits: RequestLimits,
+    pub(crate) places: Arc<Places>,
 }
 
 /// What one tenant may have at once of what all of them share, so that no tenant has all of it.
 pub(crate) struct Share {
     /// Connections of HTTP.
-    pub(crate) connections: Arc<Semaphore>,
+    http: Limit,
+    /// All connections.
+    all: Limit,
     /// Names that are asked for.
     lookups: Semaphore,
 }
 
 impl Share {
-    pub(crate) fn new(connections_max: usize, lookups_max: usize) -> Arc<Self> {
-        let places = |count: usize| Semaphore::new(count.min(Semaphore::MAX_PERMITS));
+    pub(crate) fn new(connections_max: usize, all: Limit, lookups_max: usize) -> Arc<Self> {
         Arc::new(Self {
-            connections: Arc::new(places(connections_max)),
-            lookups: places(lookups_max),
+            http: Limit::new("connections_max", connections_max),
+            all,
+            lookups: Semaphore::new(lookups_max.min(Semaphore::MAX_PERMITS)),
         })
+    }
+
+    /// Whether no other connection has a place, unless an idle one ends.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.http.is_used_up() || self.all.is_used_up()
+    }
+
+    /// The limits that a connection needs a place in.
+    fn limits(&self, r#use: Use) -> Vec<&Limit> {
+        match r#use {
+            Use::Http => vec![&self.http, &self.all],
+            Use::Socket => vec![&self.all],
+        }
     }
 }
 
@@ -122,14 +144,17 @@ impl Dialer {
     ) -> Result<Vec<SocketAddr>, Error> {
         let found = match host {
             Host::Address(address) => vec![*address],
-            Host::Name(name) => {
-                let _place = share.lookups.acquire().await;
-                let resolved = self.resolver.resolve(name).await;
-                resolved.map_err(|reason| Error::Resolve {
-                    host: name.clone(),
-                    reason,
-                })?
-            }
+            Host::Name(name) => match self.resolver.known(name) {
+                Some(found) => found,
+                None => {
+                    let _place = share.lookups.acquire().await;
+                    let resolved = self.resolver.resolve(name).await;
+                    resolved.map_err(|reason| Error::Resolve {
+                        host: name.clone(),
+                        reason,
+                    })?
+                }
+            },
         };
         let mut reached = Vec::new();
         let mut refused = None;
@@ -137,6 +162,8 @@ impl Dialer {
             let address = SocketAddr::new(*ip, port);
             match self.judge(host, address, reach) {
                 Ok(()) => reached.push(address),
+                // Its other addresses are as likely to be the server's.
+                Err(error @ Error::AddressOwn { .. }) => return Err(error),
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
@@ -176,35 +203,43 @@ impl Dialer {
         }
     }
 
-    /// A connection to a host.
-    pub(crate) async fn dial(
+    /// A connection to a host, made ready by `finish`: a place for it, its name's addresses, and all that `finish` does
+    /// take `connect_ms_max` together.
+    pub(crate) async fn dial<T>(
         &self,
-        host: &Host,
-        port: u16,
+        destination: &Destination,
         reach: Reach,
-        share: &Share,
-    ) -> Result<TcpStream, Error> {
-        let origin = format!("{host}:{port}");
+        (share, r#use): (&Share, Use),
+        finish: impl AsyncFnOnce(TcpStream) -> Result<T, Error>,
+    ) -> Result<(T, Place), Error> {
+        let (host, port) = (destination.host(), destination.port());
+        let time_max = self.limits.connect();
+        let deadline = tokio::time::Instant::now() + time_max;
+        let place = self
+            .places
+            .take(r#use, &share.limits(r#use), time_max)
+            .await?;
         let dial = async {
             let addresses = self.addresses(host, port, reach, share).await?;
-            self.dial_first(&addresses, &origin).await
+            let stream = self.dial_first(&addresses, destination).await?;
+            finish(stream).await
         };
-        match timeout(self.limits.connect(), dial).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(self.too_slow(&origin)),
+        match timeout_at(deadline, dial).await {
+            Ok(outcome) => Ok((outcome?, place)),
+            Err(_) => Err(Error::TooSlow {
+                origin: destination.origin(),
+                what: "take the connection",
+                time_max,
+                limit: "connect_ms_max",
+            }),
         }
     }
 
-    fn too_slow(&self, origin: &str) -> Error {
-        Error::TooSlow {
-            origin: origin.into(),
-            what: "take the connection",
-            time_max: self.limits.connect(),
-            limit: "connect_ms_max",
-        }
-    }
-
-    async fn dial_first(&self, addresses: &[SocketAddr], origin: &str) -> Result<TcpStream, Error> {
+    async fn dial_first(
+        &self,
+        addresses: &[SocketAddr],
+        destination: &Destination,
+    ) -> Result<TcpStream, Error> {
         let mut reason = String::new();
         for (index, address) in addresses.iter().enumerate() {
             let attempt = async {
@@ -228,7 +263,7 @@ impl Dialer {
             }
         }
         Err(Error::Connect {
-            origin: origin.into(),
+            origin: destination.origin(),
             reason,
         })
     }
@@ -319,24 +354,15 @@ impl Service<Uri> for Connector {
                 reach,
                 share,
             } = connector;
-            let connections = Arc::clone(&share.connections);
-            let place = timeout(dialer.limits.connect(), connections.acquire_owned()).await;
-            let Ok(Ok(place)) = place else {
-                return Err(Error::Connections(dialer.limits.connections_max));
-            };
-            let stream = dialer
-                .dial(destination.host(), destination.port(), reach, &share)
-                .await?;
-            let bytes = match uri.scheme_str() {
+            let finish = async |stream| match uri.scheme_str() {
                 Some("https") => {
-                    let secured = secure(&tls, destination.host(), stream);
-                    match timeout(dialer.limits.connect(), secured).await {
-                        Ok(secured) => Bytes::Tls(Box::new(secured?)),
-                        Err(_) => return Err(dialer.too_slow(&destination.origin())),
-                    }
+                    let secured = secure(&tls, destination.host(), stream).await?;
+                    Ok(Bytes::Tls(Box::new(secured)))
                 }
-                _ => Bytes::Plain(stream),
+                _ => Ok(Bytes::Plain(stream)),
             };
+            let share = (&*share, Use::Http);
+            let (bytes, place) = dialer.dial(&destination, reach, share, finish).await?;
             Ok(TokioIo::new(Stream {
                 bytes,
                 _place: place,
@@ -368,7 +394,7 @@ pub(crate) async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
 /// A connection, with its place among the tenant's.
 pub(crate) struct Stream {
     bytes: Bytes,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// With or without TLS.

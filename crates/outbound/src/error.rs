@@ -25,14 +25,18 @@ pub enum Error {
     /// A budget is used up.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    /// A tenant has too many connections open.
-    #[error("{0} connections are open already (sockets_max): close some")]
-    Sockets(usize),
-    /// A tenant has too many requests under way.
+    /// Too many connections are open.
     #[error(
-        "{0} connections are in use (connections_max): await some responses, and read their bodies"
+        "{used} connections are open, {max} are allowed ({limit}): close some, and read bodies to their end"
     )]
-    Connections(usize),
+    Connections {
+        /// The limit's name in the configuration.
+        limit: &'static str,
+        /// How many there may be.
+        max: usize,
+        /// How many there are.
+        used: usize,
+    },
     /// What a name is resolved to, or an address itself, is not reached from here.
     #[error(
         "{host} is {class}, which no rule names: a rule with \"private\": true reaches loopback and private \
@@ -88,6 +92,11 @@ pub enum Error {
         /// What was wrong.
         reason: String,
     },
+    /// TLS is to be started with a name that is none.
+    #[error(
+        "startTls: expectedServerHostname is empty: leave it out, and the host proves its own name"
+    )]
+    TlsNameEmpty,
     /// A credential can't be put in.
     #[error("{0}")]
     Credential(String),
@@ -154,13 +163,13 @@ impl Error {
             Self::Destination(_) => "url_refused",
             Self::Denied(_) => "policy_denied",
             Self::AnswerNo { .. } => "ask_denied",
-            Self::Budget(_) | Self::Sockets(_) | Self::Connections(_) => "budget_exceeded",
+            Self::Budget(_) | Self::Connections { .. } => "budget_exceeded",
             Self::AddressPrivate { .. } | Self::AddressNever { .. } | Self::AddressOwn { .. } => {
                 "address_denied"
             }
             Self::Resolve { .. } => "resolve_failed",
             Self::Connect { .. } => "connect_failed",
-            Self::Tls { .. } => "tls_failed",
+            Self::Tls { .. } | Self::TlsNameEmpty => "tls_failed",
             Self::Credential(_) => "credential_failed",
             Self::Header { .. } | Self::Method(_) => "request_invalid",
             Self::TooLarge { .. } => "too_large",
@@ -168,6 +177,22 @@ impl Error {
             Self::Redirects(..) | Self::Redirected(_) | Self::BodyGone(_) => "redirect_refused",
             Self::Protocol { .. } => "protocol_failed",
             Self::Body(_) => "body_failed",
+        }
+    }
+
+    /// Whether no connection was there for the request, so that nothing of it was sent.
+    pub(crate) fn is_unsent(&self) -> bool {
+        match self {
+            Self::TooSlow { limit, .. } => *limit == "connect_ms_max",
+            Self::Credential(_)
+            | Self::Connections { .. }
+            | Self::AddressPrivate { .. }
+            | Self::AddressNever { .. }
+            | Self::AddressOwn { .. }
+            | Self::Resolve { .. }
+            | Self::Connect { .. }
+            | Self::Tls { .. } => true,
+            _ => false,
         }
     }
 
@@ -180,8 +205,7 @@ impl Error {
                 | Self::Denied(_)
                 | Self::AnswerNo { .. }
                 | Self::Budget(_)
-                | Self::Sockets(_)
-                | Self::Connections(_)
+                | Self::Connections { .. }
                 | Self::AddressPrivate { .. }
                 | Self::AddressNever { .. }
                 | Self::AddressOwn { .. }

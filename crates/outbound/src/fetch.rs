@@ -3,10 +3,12 @@
 use crate::{
     Destination, Error, Redactor,
     audit::{Decision, Kind, Record, Sender},
-    body::{self, Body, Bounds, Received, Trail, Upload},
+    body::{self, Body, Bounds, Received},
     channel::Channel,
     clients, headers,
+    sent::Sent,
     socket::Counted,
+    trail::{Trail, Upload},
     web_socket,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -15,7 +17,7 @@ use std::{borrow::Cow, sync::Arc, time::Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Bytes of a method.
-const METHOD_BYTES_MAX: usize = 128;
+pub(crate) const METHOD_BYTES_MAX: usize = 128;
 /// Redirects of one request that are followed.
 pub const REDIRECTS_MAX: u32 = 5;
 /// What makes a tunnel, or has the request for its answer (<https://fetch.spec.whatwg.org/#forbidden-method>).
@@ -79,7 +81,12 @@ struct Journey<'a> {
     channel: &'a Channel,
     sender: &'a Sender,
     method: Method,
+    /// As the worker gave them.
+    pairs: Vec<(String, String)>,
+    /// As they are sent to the next place; see [`Journey::take_headers`].
     headers: HeaderMap,
+    has_left_origin: bool,
+    has_left_body: bool,
     body: Body,
     is_web_socket: bool,
 }
@@ -97,7 +104,7 @@ impl Channel {
             body,
             redirect,
         } = request;
-        let begun = Journey::begin(self, sender, &method, &headers, body);
+        let begun = Journey::begin(self, sender, &method, headers, body);
         let shown = &method[..method.floor_char_boundary(METHOD_BYTES_MAX)];
         let read = begun.and_then(|journey| Ok((journey, Destination::of_url(&url)?)));
         let (mut journey, mut destination) = match read {
@@ -177,7 +184,7 @@ impl<'a> Journey<'a> {
         channel: &'a Channel,
         sender: &'a Sender,
         method: &str,
-        pairs: &[(String, String)],
+        pairs: Vec<(String, String)>,
         body: Body,
     ) -> Result<Self, Error> {
         let unsendable = || {
@@ -194,17 +201,40 @@ impl<'a> Journey<'a> {
             return Err(unsendable());
         }
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| unsendable())?;
-        let (mut headers, is_asked) = headers::of_request(pairs)?;
+        let (mut headers, is_asked) = headers::of_request(&pairs)?;
         let is_web_socket = is_asked && method == Method::GET;
         headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
         Ok(Self {
             channel,
             sender,
             method,
+            pairs,
             headers,
+            has_left_origin: false,
+            has_left_body: false,
             body,
             is_web_socket,
         })
+    }
+
+    /// The headers to send. They are seldom needed again, and then made again.
+    fn take_headers(&mut self) -> Result<HeaderMap, Error> {
+        if self.headers.is_empty() {
+            self.fill_headers()?;
+        }
+        Ok(std::mem::take(&mut self.headers))
+    }
+
+    fn fill_headers(&mut self) -> Result<(), Error> {
+        (self.headers, _) = headers::of_request(&self.pairs)?;
+        self.headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
+        if self.has_left_body {
+            headers::leave_body(&mut self.headers);
+        }
+        if self.has_left_origin {
+            headers::leave_origin(&mut self.headers);
+        }
+        Ok(())
     }
 
     /// Sends it to one place.
@@ -233,17 +263,20 @@ impl<'a> Journey<'a> {
     ) -> Result<Head, Error> {
         let channel = self.channel;
         let limits = channel.limits();
+        if self.headers.is_empty() {
+            self.fill_headers()?;
+        }
         let asked = (&self.method, &self.headers);
         let mut permit = channel.judge(destination, Some(asked), trail).await?;
         let place = match self.is_web_socket {
-            true => Some(channel.take_socket()?),
+            true => Some(permit.settle(channel.take_socket(), trail)?),
             false => None,
         };
         let digest = permit.digest(&self.body);
-        let upload = trail.upload();
+        let upload = Upload::new(self.body.is_stream());
         let mut is_second_try = false;
         let (mut response, destination, key) = loop {
-            let mut headers = self.headers.clone();
+            let mut headers = self.take_headers()?;
             let is_range = headers.contains_key(header::RANGE);
             let accepted = if is_range { "identity" } else { body::UNPACKED };
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted));
@@ -251,16 +284,18 @@ impl<'a> Journey<'a> {
                 headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
             }
             let key = self.is_web_socket.then(|| web_socket::ask(&mut headers));
-            let destination = permit
+            let put_in = permit
                 .put_in(&self.method, destination, &mut headers, digest)
-                .await?;
+                .await;
+            let destination = permit.settle(put_in, trail)?;
             let body = self
                 .body
-                .take(limits.request_bytes_max, &permit.meter(), trail)?;
+                .take(limits.request_bytes_max, &permit.meter(), trail, &upload)?;
             trail.note(|record| record.decision = Decision::Allowed);
             let request = request(&self.method, &destination, headers, body)?;
             let client = channel.clients().get(permit.reach(), self.is_web_socket);
-            let response = clients::send(&client, request, &destination, limits).await?;
+            let sent = clients::send(&client, request, &destination, limits).await;
+            let response = permit.settle(sent, trail)?;
             // A token may have been withdrawn before its time. (AWS says so with 403.)
             let is_refused = [401, 403].contains(&response.status().as_u16());
             let may_try = !self.body.is_stream() && !is_second_try;
@@ -283,7 +318,13 @@ impl<'a> Journey<'a> {
             Some(key) if status == StatusCode::SWITCHING_PROTOCOLS => {
                 let upgraded = web_socket::take(&mut response, &key).await;
                 let upgraded = upgraded.map_err(|reason| bounds.wrong(reason))?;
-                Some(Counted::socket(upgraded, trail, permit.meter(), place))
+                // (Its place among all connections goes with the connection that it was.)
+                Some(Counted::socket(
+                    upgraded,
+                    trail,
+                    permit.meter(),
+                    (place, None),
+                ))
             }
             _ => None,
         };
@@ -333,13 +374,11 @@ impl<'a> Journey<'a> {
         if becomes_get {
             self.method = Method::GET;
             self.body = Body::Empty;
-            headers::leave_body(&mut self.headers);
+            self.has_left_body = true;
         } else if self.body.is_stream() {
             return Err(Error::BodyGone(from.to_string()));
         }
-        if !from.is_same_origin(to) {
-            headers::leave_origin(&mut self.headers);
-        }
+        self.has_left_origin |= !from.is_same_origin(to);
         Ok(())
     }
 }
@@ -348,8 +387,8 @@ fn request(
     method: &Method,
     destination: &Destination,
     headers: HeaderMap,
-    body: body::Sent,
-) -> Result<http::Request<body::Sent>, Error> {
+    body: Sent,
+) -> Result<http::Request<Sent>, Error> {
     let unsendable = || Error::Protocol {
         origin: destination.origin(),
         reason: "its URL can't be sent".into(),

@@ -24,15 +24,20 @@ mod headers;
 mod operator;
 mod outbound;
 mod pattern;
+mod places;
 pub mod policy;
 mod redact;
 mod resolve;
 mod secret;
+mod sent;
 mod socket;
+mod trail;
 mod web_socket;
 
 pub use address::{AddressClass, AddressRefused, admit, classify};
-pub use audit::{Audit, DESTINATION_BYTES_MAX, Decision as RequestDecision, Kind, Record, Sender};
+pub use audit::{
+    Audit, DESTINATION_BYTES_MAX, Decision as RequestDecision, Judge, Kind, Record, Sender,
+};
 pub use body::{Body, Received};
 pub use budget::{Budget, BudgetError, Budgets, Meter};
 pub use channel::{Ask, Channel, Question};
@@ -47,6 +52,7 @@ pub use error::Error;
 pub use fetch::{Duplex, REDIRECTS_MAX, Redirect, Request, Response, Socket};
 pub use outbound::{Asked, AskedError, ConfigError, Outbound};
 pub use pattern::{Pattern, PatternError};
+pub use places::Connections;
 pub use policy::{
     Decider, Decision, Effect, Explanation, Origin as PolicyOrigin, Policies, PoliciesTooMany,
     Policy, PolicyError,
@@ -58,3 +64,4 @@ pub use secret::{
     SecretSource, SecretStore,
 };
 pub use socket::Connection;
+pub use trail::{Trail, Underway};

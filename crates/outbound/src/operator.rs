@@ -1,10 +1,12 @@
 //! Requests of the operator's own: for tokens and secrets. They go where the configuration says, and follow no redirect.
 
-use crate::{ANSWER_BYTES_MAX, Http, HttpError, body::why, clients::Clients, dial::Reach};
+use crate::{
+    ANSWER_BYTES_MAX, Http, HttpError, body::why, clients::Clients, dial::Reach, sent::Sent,
+};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 /// Sends them.
 pub(crate) struct OperatorHttp(pub(crate) Clients);
@@ -15,10 +17,8 @@ impl Http for OperatorHttp {
         Box::pin(async move {
             let unreachable = |reason: String| HttpError::Unreachable(reason);
             let (head, body) = request.into_parts();
-            let body = Full::new(body)
-                .map_err(|never| match never {})
-                .boxed_unsync();
-            let sent = client.request(Request::from_parts(head, body)).await;
+            let request = Request::from_parts(head, Sent::whole(body));
+            let sent = client.request(request).await;
             let (head, body) = sent.map_err(|error| unreachable(why(&error)))?.into_parts();
             let whole = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
             let whole = whole.map_err(|error| match error.is::<LengthLimitError>() {

@@ -1,13 +1,15 @@
 //! Everything that leaves, for a whole server: made once from the configuration.
 
 use crate::{
-    Credential, Destination, Error, Policies, Policy, PolicyOrigin, Scheme, SecretStore,
+    Connections, Credential, Destination, Error, Policies, Policy, PolicyOrigin, Scheme,
+    SecretStore,
     audit::Audit,
     channel::{Ask, Channel, Tenant},
     clients::{Clients, Tls},
     config::{Config, ProxyConfig, RequestLimits, TenantConfig},
     dial::{Dialer, OwnAddresses, Proxy, Share},
     operator::OperatorHttp,
+    places::{self, Limit, Places},
     resolve::resolver,
 };
 use rustls::{
@@ -90,11 +92,13 @@ impl Outbound {
     /// # Errors
     /// All that is wrong.
     pub fn new(
-        config: Config,
+        mut config: Config,
         own: OwnAddresses,
         audit: Arc<dyn Audit>,
     ) -> Result<Self, ConfigError> {
         let mut problems = Vec::new();
+        config.leave_room_for_clients(0);
+        let places = places(&config.limits, &mut problems);
         let policies = policies(&config, &mut problems);
         for (user, name) in names_of_policies(&config) {
             if !config.policies.contains_key(name) {
@@ -121,9 +125,11 @@ impl Outbound {
                 own: own.clone(),
                 proxy,
                 limits: config.limits.clone(),
+                places: Arc::clone(&places),
             })
         };
-        let unshared = Share::new(Semaphore::MAX_PERMITS, config.dns.lookups_max);
+        let any = Limit::new("", Semaphore::MAX_PERMITS);
+        let unshared = Share::new(Semaphore::MAX_PERMITS, any, config.dns.lookups_max);
         let http = Arc::new(OperatorHttp(Clients::new(&dialer(None), &tls, &unshared)));
         let mut store = SecretStore::new(http);
         let proxy = config
@@ -218,7 +224,14 @@ impl Outbound {
             tenant: self.tenant(tenant),
             policies,
             ask,
+            session: 0,
         })
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn connections(&self) -> Connections {
+        self.shared.dialer.places.connections()
     }
 
     fn tenant(&self, name: &str) -> Arc<Tenant> {
@@ -232,18 +245,32 @@ impl Outbound {
             limits,
             ..
         } = &*self.shared;
-        let share = Share::new(limits.connections_max, self.shared.lookups_share);
+        let all = dialer.places.of_tenant();
+        let share = Share::new(limits.connections_max, all, self.shared.lookups_share);
+        let clients = Arc::new(Clients::new(dialer, tls, &share));
+        dialer.places.know(&clients);
         let tenant = Arc::new(Tenant {
-            clients: Clients::new(dialer, tls, &share),
+            clients,
             share,
-            sockets: Arc::new(Semaphore::new(
-                limits.sockets_max.min(Semaphore::MAX_PERMITS),
-            )),
+            sockets: Limit::new("sockets_max", limits.sockets_max),
             budgets: Arc::default(),
         });
         active.insert(name.into(), Arc::clone(&tenant));
         tenant
     }
+}
+
+/// Places for as many connections as there may be.
+fn places(limits: &RequestLimits, problems: &mut Vec<String>) -> Arc<Places> {
+    let max = limits.outbound_connections_max.unwrap_or(1);
+    let files_max = places::files_max().unwrap_or(u64::MAX);
+    if max as u64 > files_max {
+        problems.push(format!(
+            "limits.outbound_connections_max: {max} connections, and the process may have {files_max} files open \
+             (RLIMIT_NOFILE)"
+        ));
+    }
+    Places::new(max, limits.outbound_connections_per_tenant_max)
 }
 
 /// Reads the policies; what is wrong with one is noted with its name.

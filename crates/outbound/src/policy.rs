@@ -23,9 +23,12 @@ use std::{fmt, sync::Arc};
 
 /// The longest text of a policy of an operator's, in bytes.
 pub const POLICY_BYTES_MAX: usize = 1 << 20;
-/// The longest text of a policy of a client's, in bytes. A client can write one that is as slow as can be, and this long it
-/// takes some milliseconds to compare a request with all of it (300 paths like `/**/a/a/a/b/**`, against 128 segments of `a`).
+/// The longest text of a policy of a client's, in bytes.
 pub const POLICY_CLIENT_BYTES_MAX: usize = 16 << 10;
+/// How often a policy of a client's may compare a part of a pattern with a part of a request, to decide about one: with each
+/// pattern of hosts once, with each segment of a path's pattern once, and where there is `**` in it with each of 128
+/// segments. One takes some nanoseconds, so that all of them take less than a millisecond whatever the request is.
+pub const POLICY_CLIENT_STEPS_MAX: usize = 100_000;
 /// The most rules of a policy.
 pub const RULES_MAX: usize = 1_000;
 /// The most patterns of a rule, and the most paths of one.
@@ -79,6 +82,8 @@ pub struct Policy {
     name: String,
     origin: Origin,
     rules: Vec<Rule>,
+    /// What people call each rule, and at the end the policy itself.
+    labels: Vec<Arc<str>>,
 }
 
 /// Who made a policy.
@@ -108,12 +113,16 @@ impl Policy {
     /// All that is wrong with it, each with its place.
     pub fn of_json(name: &str, origin: Origin, text: &str) -> Result<Self, PolicyError> {
         let rules = document::rules_of(name, origin, text)?;
-        let name = name.into();
-        Ok(Self {
-            name,
+        let mut policy = Self {
+            name: name.into(),
             origin,
             rules,
-        })
+            labels: Vec::new(),
+        };
+        let rules = policy.rules.iter().enumerate();
+        let labels = rules.map(|(index, rule)| format!("{} of {policy}", rule.label(index)));
+        policy.labels = labels.chain([policy.to_string()]).map(Into::into).collect();
+        Ok(policy)
     }
 
     /// Its name.

@@ -8,9 +8,10 @@ use hickory_resolver::{
     net::runtime::TokioRuntimeProvider,
 };
 use std::{
+    collections::HashMap,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 use tokio::sync::Semaphore;
 
@@ -21,6 +22,11 @@ const ADDRESSES_MAX: usize = 32;
 pub trait Resolve: Send + Sync {
     /// The addresses of a name, best first; what went wrong, in words.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>>;
+
+    /// What it would answer without asking anybody.
+    fn known(&self, _name: &str) -> Option<Vec<IpAddr>> {
+        None
+    }
 }
 
 /// DNS, by the configuration of the machine or by our own, with a cache.
@@ -30,6 +36,44 @@ pub(crate) struct Dns {
     resolver: TokioResolver,
     search: Vec<String>,
     lookups: Lookups,
+    answers: Answers,
+}
+
+/// Answers that are valid still, by the names that were asked for. What is in here waits for no lookup of others, as it
+/// would in the resolver's own cache, which is asked within one.
+struct Answers {
+    entries_max: usize,
+    time_max: Duration,
+    by_name: Mutex<HashMap<String, (Vec<IpAddr>, Instant)>>,
+}
+
+impl Answers {
+    fn new(config: &DnsConfig) -> Self {
+        Self {
+            entries_max: usize::try_from(config.cache_entries_max).unwrap_or(usize::MAX),
+            time_max: Duration::from_secs(config.cache_seconds_max),
+            by_name: Mutex::default(),
+        }
+    }
+
+    fn get(&self, name: &str, now: Instant) -> Option<Vec<IpAddr>> {
+        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        let (found, until) = by_name.get(name)?;
+        (*until > now).then(|| found.clone())
+    }
+
+    fn keep(&self, name: &str, found: &[IpAddr], until: Instant) {
+        let now = Instant::now();
+        let until = until.min(now + self.time_max);
+        let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_name.len() >= self.entries_max {
+            by_name.retain(|_, (_, until)| *until > now);
+        }
+        // (Where all of them are valid still, this one is asked for again.)
+        if by_name.len() < self.entries_max || by_name.contains_key(name) {
+            by_name.insert(name.into(), (found.to_vec(), until));
+        }
+    }
 }
 
 /// The resolver of the operating system, which reads what it is configured with by itself.
@@ -72,6 +116,7 @@ pub(crate) fn resolver(config: &DnsConfig) -> Result<Arc<dyn Resolve>, String> {
         resolver,
         search: config.search.clone(),
         lookups,
+        answers: Answers::new(config),
     }))
 }
 
@@ -112,11 +157,15 @@ impl Lookups {
 }
 
 impl Dns {
-    /// The addresses of a name as it is; none where there is no such name, or it has none.
-    async fn lookup(&self, name: String) -> Result<Vec<IpAddr>, String> {
+    /// The addresses of a name as it is, and how long that is so; none where there is no such name, or it has none.
+    async fn lookup(&self, name: String) -> Result<Option<(Vec<IpAddr>, Instant)>, String> {
         match self.resolver.lookup_ip(name).await {
-            Ok(found) => Ok(found.iter().take(ADDRESSES_MAX).collect()),
-            Err(error) if error.is_nx_domain() || error.is_no_records_found() => Ok(Vec::new()),
+            Ok(found) => {
+                let addresses: Vec<_> = found.iter().take(ADDRESSES_MAX).collect();
+                let is_any = !addresses.is_empty();
+                Ok(is_any.then(|| (addresses, found.valid_until())))
+            }
+            Err(error) if error.is_nx_domain() || error.is_no_records_found() => Ok(None),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -127,15 +176,18 @@ impl Resolve for Dns {
         Box::pin(self.lookups.ask(async move {
             let mut found = self.lookup(format!("{name}.")).await?;
             for suffix in &self.search {
-                if found.is_empty() {
+                if found.is_none() {
                     found = self.lookup(format!("{name}.{suffix}.")).await?;
                 }
             }
-            match found.is_empty() {
-                true => Err("there is no such name, or it has no address".into()),
-                false => Ok(found),
-            }
+            let (found, until) = found.ok_or("there is no such name, or it has no address")?;
+            self.answers.keep(name, &found, until);
+            Ok(found)
         }))
+    }
+
+    fn known(&self, name: &str) -> Option<Vec<IpAddr>> {
+        self.answers.get(name, Instant::now())
     }
 }
 

@@ -3,15 +3,16 @@
 use crate::{
     Destination, Error, Host, Meter,
     audit::{Decision, Kind, Record, Sender},
-    body::Trail,
     channel::Channel,
     dial,
     fetch::Socket,
+    places::{Place, Use},
+    trail::Trail,
 };
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Weak},
     task::{Context, Poll, ready},
     time::Instant,
 };
@@ -27,6 +28,8 @@ pub struct Connection {
     pub socket: Socket,
     /// What it is to, which has to prove itself where TLS is started.
     pub host: Host,
+    /// What is told of it when it is over.
+    pub trail: Weak<Trail>,
 }
 
 impl Channel {
@@ -42,26 +45,44 @@ impl Channel {
     ) -> Result<Connection, Error> {
         let record = Record::new(sender.clone(), Kind::Connect, "");
         let trail = Trail::begun(self.audit(), record);
-        let connected = self.connect_noted(address, &trail).await;
-        let secured = match connected {
-            Ok(connection) if with_tls => self.start_tls(connection, None).await,
-            other => other,
-        };
-        trail.settle(secured)
+        let connected = self.connect_noted(address, with_tls, &trail).await;
+        trail.settle(connected)
     }
 
-    async fn connect_noted(&self, address: &str, trail: &Arc<Trail>) -> Result<Connection, Error> {
+    async fn connect_noted(
+        &self,
+        address: &str,
+        with_tls: bool,
+        trail: &Arc<Trail>,
+    ) -> Result<Connection, Error> {
         let destination = Destination::of_address(address)?;
         trail.note(|record| record.goes_to(&destination));
         let permit = self.judge(&destination, None, trail).await?;
-        let place = self.take_socket()?;
+        let place = permit.settle(self.take_socket(), trail)?;
         trail.note(|record| record.decision = Decision::Allowed);
-        let host = destination.host().clone();
-        let stream = self
+        if self.share().is_used_up() {
+            self.clients().let_idle_go();
+        }
+        let share = (self.share(), Use::Socket);
+        let finish = async |stream| match with_tls {
+            true => {
+                let secured = dial::secure(&self.tls().bare, destination.host(), stream).await?;
+                Ok(Box::new(secured) as Socket)
+            }
+            false => Ok(Box::new(stream) as Socket),
+        };
+        let dialed = self
             .dialer()
-            .dial(&host, destination.port(), permit.reach(), self.share());
-        let socket = Counted::socket(stream.await?, trail, permit.meter(), Some(place));
-        Ok(Connection { socket, host })
+            .dial(&destination, permit.reach(), share, finish)
+            .await;
+        let (stream, among_all) = permit.settle(dialed, trail)?;
+        let places = (Some(place), Some(among_all));
+        let socket = Counted::socket(stream, trail, permit.meter(), places);
+        Ok(Connection {
+            socket,
+            host: destination.host().clone(),
+            trail: Arc::downgrade(trail),
+        })
     }
 
     /// Goes on in TLS on a connection, with whoever proves to be the host that it is to, or the name that is given.
@@ -73,9 +94,27 @@ impl Channel {
         connection: Connection,
         expected_name: Option<&str>,
     ) -> Result<Connection, Error> {
-        let Connection { socket, host } = connection;
+        let trail = connection.trail.upgrade();
+        let secured = self.start_tls_noted(connection, expected_name).await;
+        if let (Some(trail), Err(error)) = (trail, &secured) {
+            trail.note(|record| record.failed(error));
+        }
+        secured
+    }
+
+    async fn start_tls_noted(
+        &self,
+        connection: Connection,
+        expected_name: Option<&str>,
+    ) -> Result<Connection, Error> {
+        let Connection {
+            socket,
+            host,
+            trail,
+        } = connection;
         let host = match expected_name {
             None => host,
+            Some("") => return Err(Error::TlsNameEmpty),
             Some(name) => Destination::of_address(&format!("{name}:1"))?
                 .host()
                 .clone(),
@@ -85,6 +124,7 @@ impl Channel {
             Ok(secured) => Ok(Connection {
                 socket: Box::new(secured?),
                 host,
+                trail,
             }),
             Err(_) => Err(Error::TooSlow {
                 origin: host.to_string(),
@@ -96,6 +136,9 @@ impl Channel {
     }
 }
 
+/// The place of a connection among the tenant's sockets, and among all connections.
+pub(crate) type SocketPlaces = (Option<OwnedSemaphorePermit>, Option<Place>);
+
 /// A connection whose bytes are counted, and taken from the budgets.
 pub(crate) struct Counted<S> {
     stream: S,
@@ -103,8 +146,7 @@ pub(crate) struct Counted<S> {
     meter: Meter,
     /// Taken from the budgets, and not written yet.
     paid: usize,
-    /// Its place among the tenant's.
-    _place: Option<OwnedSemaphorePermit>,
+    _places: SocketPlaces,
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Counted<S> {
@@ -112,14 +154,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Counted<S> {
         stream: S,
         trail: &Arc<Trail>,
         meter: Meter,
-        place: Option<OwnedSemaphorePermit>,
+        places: SocketPlaces,
     ) -> Socket {
         Box::new(Self {
             stream,
             trail: Arc::clone(trail),
             meter,
             paid: 0,
-            _place: place,
+            _places: places,
         })
     }
 }
@@ -163,7 +205,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
         }
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
         self.paid -= written;
-        self.trail.sent.fetch_add(written as u64, Ordering::Relaxed);
+        self.trail.send(written);
         Poll::Ready(Ok(written))
     }
 

@@ -22,7 +22,7 @@ fn open(
     text: &str,
     now: Instant,
 ) -> Result<Meter, BudgetError> {
-    budgets.open(&policy.decide(&url(text), None), now)
+    budgets.open(&policy.decide(&url(text), None), 1, now)
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn all_budgets_count_or_none() {
     let both = Policies::from(wide.clone()).and(narrow).expect("room");
     let destination = url("https://a.com/");
     let meter = budgets
-        .open(&both.decide(&destination, None), now)
+        .open(&both.decide(&destination, None), 1, now)
         .expect("room");
     assert_eq!(meter.take_request(now), Ok(()));
     for _ in 0..5 {
@@ -135,7 +135,7 @@ fn all_budgets_count_or_none() {
     let twice = Policies::from(wide.clone()).and(wide).expect("room");
     let destination = url("https://b.com/");
     let meter = budgets
-        .open(&twice.decide(&destination, None), now)
+        .open(&twice.decide(&destination, None), 1, now)
         .expect("room");
     assert_eq!(meter.take_request(now), Ok(()));
     assert_eq!(meter.take_request(now), Ok(()));
@@ -158,7 +158,7 @@ fn a_policy_that_is_read_again_has_no_fresh_budget() {
 /// No number of destinations makes a budget fresh: when all are counting, no other is let in.
 #[test]
 fn destinations_are_bounded_and_none_that_counts_is_forgotten() {
-    let (budgets, start) = (Budgets::new(3), Instant::now());
+    let (budgets, start) = (Budgets::new(3, 3), Instant::now());
     let policy = policy("test", &json!({"requests_max": 1, "per_seconds": 16}));
     let take = |host: &str, now| {
         let meter = open(&budgets, &policy, &format!("https://{host}/"), now)?;
@@ -188,7 +188,7 @@ fn destinations_are_bounded_and_none_that_counts_is_forgotten() {
 /// Nor one that has a meter: it may count at any time, and must count where others look.
 #[test]
 fn a_destination_with_a_meter_is_not_forgotten() {
-    let (budgets, start) = (Budgets::new(1), Instant::now());
+    let (budgets, start) = (Budgets::new(1, 1), Instant::now());
     let policy = policy("test", &json!({"requests_max": 1, "per_seconds": 1}));
     let meter = open(&budgets, &policy, "https://a.com/", start).expect("room");
     let later = start + 100 * SECOND;
@@ -199,7 +199,7 @@ fn a_destination_with_a_meter_is_not_forgotten() {
 
 #[test]
 fn without_budgets_nothing_is_kept() {
-    let (budgets, now) = (Budgets::new(0), Instant::now());
+    let (budgets, now) = (Budgets::new(0, 0), Instant::now());
     let text = json!({"rules": [{"allow": ["*"]}]}).to_string();
     let policy = Policy::of_json("test", PolicyOrigin::Operator, &text).expect("a policy");
     let meter = open(&budgets, &policy, "https://a.com/", now).expect("no need of room");
@@ -226,7 +226,7 @@ fn threads_get_no_more_than_there_is() {
             scope.spawn(move || {
                 for _ in 0..100 {
                     let decision = policies.decide(destination, None);
-                    let meter = budgets.open(&decision, now).expect("room");
+                    let meter = budgets.open(&decision, 1, now).expect("room");
                     if meter.take_request(now).is_ok() {
                         taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     }
@@ -270,4 +270,73 @@ proptest! {
             prop_assert!(within.map(|(_, bytes)| bytes).sum::<u64>() <= max);
         }
     }
+}
+
+/// A policy of a client's counts for the session that gave it: another session's of the same text is another.
+#[test]
+fn the_same_text_of_another_session_has_a_budget_of_its_own() {
+    let (budgets, now) = (Budgets::default(), Instant::now());
+    let text =
+        json!({"rules": [{"allow": ["*"], "budget": {"requests_max": 1, "per_seconds": 60}}]});
+    let read = |origin| Policy::of_json("given", origin, &text.to_string()).expect("a policy");
+    for (origin, others_are_let_through) in [
+        (PolicyOrigin::Client, true),
+        (PolicyOrigin::Operator, false),
+    ] {
+        let (policy, again) = (read(origin), read(origin));
+        let destination = url("https://a.com/");
+        let take = |policy: &Policy, session| {
+            let meter = budgets.open(&policy.decide(&destination, None), session, now);
+            meter.expect("room").take_request(now).is_ok()
+        };
+        assert!(take(&policy, 1) && !take(&again, 1), "{origin:?}");
+        assert_eq!(take(&again, 2), others_are_let_through, "{origin:?}");
+    }
+}
+
+/// One session can't fill the table for the others, and has room again when its budgets are idle.
+#[test]
+fn a_session_has_its_share_of_the_table() {
+    let (budgets, now) = (Budgets::new(10, 3), Instant::now());
+    let policy = policy("test", &json!({"requests_max": 1, "per_seconds": 16}));
+    let take = |name: u32, session, now| {
+        let destination = url(&format!("https://h{name}.com/"));
+        let meter = budgets.open(&policy.decide(&destination, None), session, now)?;
+        meter.take_request(now)
+    };
+    for name in 0..3 {
+        assert_eq!(take(name, 1, now), Ok(()));
+    }
+    let crowded = Err(BudgetError::Crowded {
+        destinations_max: 3,
+    });
+    assert_eq!(take(3, 1, now), crowded);
+    assert_eq!(take(3, 2, now), Ok(()));
+    // What another has brought up counts for that one.
+    assert!(matches!(take(3, 1, now), Err(BudgetError::Spent { .. })));
+    let later = now + 20 * SECOND;
+    assert_eq!(take(4, 1, later), Ok(()));
+}
+
+/// What is given back can be taken again, and nothing more.
+#[test]
+fn a_request_that_nobody_got_is_given_back() {
+    let (budgets, start) = (Budgets::default(), Instant::now());
+    let policy = policy(
+        "test",
+        &json!({"requests_max": 2, "bytes_max": 100, "per_seconds": 16}),
+    );
+    let meter = open(&budgets, &policy, "https://a.com/", start).expect("room");
+    meter.take_request(start).expect("the first");
+    meter.take_request(start).expect("the second");
+    meter.take_bytes(60, start).expect("enough");
+    // It may take a while until it is known.
+    let later = start + 3 * SECOND;
+    meter.give_back(60, later);
+    assert_eq!(meter.take_request(later), Ok(()));
+    assert!(meter.take_request(later).is_err());
+    assert_eq!(meter.take_bytes(100, later), Ok(()));
+    meter.give_back(1_000, later);
+    assert_eq!(meter.take_bytes(100, later), Ok(()));
+    assert!(meter.take_bytes(1, later).is_err());
 }

@@ -74,6 +74,21 @@ impl Usage {
         parts[index] = parts[index].saturating_add(more);
     }
 
+    /// Takes back what was added last.
+    pub(super) fn remove(&mut self, amount: Amount, mut less: u64) {
+        let last = self.part;
+        let parts = match amount {
+            Amount::Requests => &mut self.requests,
+            Amount::Bytes => &mut self.bytes,
+        };
+        for ago in 0..(KEPT as u64).min(last + 1) {
+            let part = &mut parts[index_of(last - ago)];
+            let taken = less.min(*part);
+            *part -= taken;
+            less -= taken;
+        }
+    }
+
     /// In how long no more than `rest` will count, if nothing is added.
     pub(super) fn at_most_after(&self, amount: Amount, rest: u64, now: Instant) -> Duration {
         let mut used = self.used(amount);

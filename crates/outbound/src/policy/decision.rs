@@ -2,7 +2,7 @@
 
 use super::{Effect, Origin, Policy, rule::Asked, rule::Miss, rule::Rule};
 use crate::{Budget, Destination};
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// The most characters of a request that are shown.
 const SHOWN_MAX: usize = 256;
@@ -206,6 +206,18 @@ impl<'a> Decider<'a> {
         self.rule.map(|(index, rule)| rule.label(index).to_string())
     }
 
+    /// What people call the rule and its policy, or the policy alone where it has no rule for the request.
+    #[must_use]
+    pub fn label(&self) -> Arc<str> {
+        Arc::clone(self.label_text())
+    }
+
+    fn label_text(&self) -> &'a Arc<str> {
+        let labels = &self.policy.labels;
+        let index = self.rule_index().unwrap_or(labels.len() - 1);
+        &labels[index]
+    }
+
     /// What it says.
     #[must_use]
     pub fn effect(&self) -> Effect {
@@ -227,9 +239,6 @@ impl<'a> Decider<'a> {
 
 impl fmt::Display for Decider<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rule {
-            Some((index, rule)) => write!(formatter, "{} of {}", rule.label(index), self.policy),
-            None => self.policy.fmt(formatter),
-        }
+        formatter.write_str(self.label_text())
     }
 }

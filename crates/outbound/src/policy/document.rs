@@ -2,7 +2,7 @@
 
 use super::{
     Effect, METHODS_MAX, NAME_BYTES_MAX, Origin, PATTERN_BYTES_MAX, PATTERNS_MAX, POLICY_BYTES_MAX,
-    POLICY_CLIENT_BYTES_MAX, RULES_MAX,
+    POLICY_CLIENT_BYTES_MAX, POLICY_CLIENT_STEPS_MAX, RULES_MAX,
     node::Node,
     path::{Comparison, PathPattern},
     rule::Rule,
@@ -155,9 +155,20 @@ impl Reader {
         };
         let rules = self.list("rules", rules, RULES_MAX);
         let rules = rules.into_iter().enumerate();
-        rules
+        let rules: Vec<Rule> = rules
             .filter_map(|(index, rule)| self.rule(&format!("rules[{index}]"), rule))
-            .collect()
+            .collect();
+        let steps: usize = rules.iter().map(Rule::steps_max).sum();
+        if self.origin == Origin::Client && steps > POLICY_CLIENT_STEPS_MAX {
+            self.problem(
+                "rules",
+                format!(
+                    "deciding about a request could take {steps} comparisons, {POLICY_CLIENT_STEPS_MAX} are allowed: \
+                     have fewer paths with **"
+                ),
+            );
+        }
+        rules
     }
 
     fn rule(&mut self, place: &str, node: Node) -> Option<Rule> {

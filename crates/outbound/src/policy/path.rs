@@ -94,12 +94,28 @@ impl PathPattern {
         })
     }
 
+    /// How many segments it compares at most, whatever the path is.
+    pub(super) fn steps_max(&self) -> usize {
+        let steps = self.segments.len() + 1;
+        match self.segments.contains(&Segment::Any) {
+            // Each segment of the pattern may be compared with each of the path.
+            true => steps * SEGMENTS_MAX,
+            false => steps,
+        }
+    }
+
     /// Whether a path is meant; `path` is of [`segments_of`], and [`loose`] if the pattern is.
     pub(super) fn matches(&self, path: &[String]) -> bool {
+        self.matches_noted(path, || {})
+    }
+
+    /// The same, with a note of each step.
+    fn matches_noted(&self, path: &[String], mut step: impl FnMut()) -> bool {
         let (mut wanted, mut found) = (0, 0);
         // The last `**`, and how far what it stands for reaches: only the last need ever stand for more.
         let mut back: Option<(usize, usize)> = None;
         while let Some(segment) = path.get(found) {
+            step();
             match self.segments.get(wanted) {
                 Some(Segment::Any) => {
                     back = Some((wanted, found));
@@ -244,6 +260,37 @@ mod tests {
         assert!(!is("/a", "/A") && !is("/a", "/a/"));
         // A star that is encoded is one to compare.
         assert!(is("/%2A", "/*") && !is("/%2A", "/b"));
+    }
+
+    proptest! {
+        /// What deciding by a policy of a client's may take is counted before it is let in, so it must not take more.
+        #[test]
+        fn a_path_takes_no_more_steps_than_are_said(
+            pattern in prop::collection::vec(prop::sample::select(&["**", "*", "a", "b", "a*"][..]), 1..20),
+            path in prop::collection::vec(prop::sample::select(&["a", "b", "aa"][..]), 1..=SEGMENTS_MAX),
+        ) {
+            let text = format!("/{}", pattern.join("/"));
+            let pattern = PathPattern::read(&text, Comparison::Exact).expect("a pattern");
+            let path: Vec<String> = path.into_iter().map(Into::into).collect();
+            let mut steps = 0;
+            pattern.matches_noted(&path, || steps += 1);
+            prop_assert!(steps <= pattern.steps_max(), "{text}: {steps} of {}", pattern.steps_max());
+        }
+    }
+
+    /// The slowest there is: what is looked for is nearly there at each place.
+    #[test]
+    fn the_slowest_pattern_is_within_its_steps() {
+        let near = "/a".repeat(60);
+        let pattern = PathPattern::read(&format!("/**{near}/b/**"), Comparison::Exact);
+        let pattern = pattern.expect("a pattern");
+        let path = vec!["a".to_owned(); SEGMENTS_MAX];
+        let mut steps = 0;
+        assert!(!pattern.matches_noted(&path, || steps += 1));
+        assert!(
+            steps > pattern.steps_max() / 4 && steps <= pattern.steps_max(),
+            "{steps}"
+        );
     }
 
     #[test]

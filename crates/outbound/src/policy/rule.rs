@@ -97,6 +97,14 @@ impl Rule {
         format!("{miss}, it is for {wanted}")
     }
 
+    /// How many comparisons it takes at most to say whether a request is of it.
+    pub(super) fn steps_max(&self) -> usize {
+        let paths = self.paths.iter().flatten();
+        let of_paths: usize = paths.map(PathPattern::steps_max).sum();
+        let methods = self.methods.as_ref().map_or(0, Vec::len);
+        self.patterns.len() + methods + of_paths
+    }
+
     pub(super) fn matches(&self, asked: &Asked<'_>) -> bool {
         self.is_of(asked.destination) && self.miss_within(asked).is_none()
     }

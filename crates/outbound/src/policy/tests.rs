@@ -461,3 +461,24 @@ fn an_explanation_says_what_each_rule_makes_of_a_request() {
         "refused all the same: the address 169.254.169.254 is metadata: no rule reaches such an address"
     ));
 }
+
+/// How long deciding by a policy of a client's can take is bounded when it is given, and not when it is too late.
+#[test]
+fn a_policy_of_a_clients_that_is_slow_to_decide_by_is_refused() {
+    let text = |count: usize| {
+        let paths: Vec<String> = (0..count)
+            .map(|index| format!("/**/a/a/{index}/**"))
+            .collect();
+        json!({"rules": [{"allow": ["*"], "paths": paths}]}).to_string()
+    };
+    // Five segments and the end, with each of 128; and the pattern of hosts.
+    let count_max = (POLICY_CLIENT_STEPS_MAX - 1) / (6 * 128);
+    assert!(Policy::of_json("given", Origin::Client, &text(count_max)).is_ok());
+    let refused = Policy::of_json("given", Origin::Client, &text(count_max + 1));
+    let problem = refused.expect_err("too slow").to_string();
+    assert!(
+        problem.contains("could take 100609 comparisons, 100000 are allowed"),
+        "{problem}"
+    );
+    assert!(Policy::of_json("own", Origin::Operator, &text(count_max + 1)).is_ok());
+}

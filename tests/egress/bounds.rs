@@ -4,7 +4,9 @@ use crate::support::*;
 use async_compression::tokio::write::GzipEncoder;
 use bytes::Bytes;
 use coracle_outbound::Error;
+use futures::StreamExt;
 use serde_json::json;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
 const BYTES_MAX: u64 = 1 << 20;
@@ -123,7 +125,7 @@ async fn what_drips_or_stands_still_ends() {
     let world = world().await;
     let dripping = RawServer::start(|mut stream| async move {
         read_head(&mut stream).await;
-        let mut ticks = tokio::time::interval(std::time::Duration::from_millis(20));
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
         let mut written = stream.write_all(b"HTTP/1.1 200 OK\r\nx: ").await;
         while written.is_ok() {
             ticks.tick().await;
@@ -282,6 +284,46 @@ async fn answers_before_the_one_that_counts_are_bounded() {
     assert_eq!(error.code(), "protocol_failed");
     assert!(
         error.to_string().contains("more than 16 answers"),
+        "{error}"
+    );
+}
+
+/// What bounds the response begins when the request is sent: an upload that takes longer than that, and goes on, is let be.
+#[tokio::test]
+async fn an_upload_is_not_the_responses_time() {
+    let mut config = one_policy(json!([{"allow": ["http://a.test:*"], "private": true}]));
+    config["limits"] = json!({"response_ms_max": 300, "idle_ms_max": 20_000});
+    let world = World::with(config).await;
+    world.dns.set("a.test", &["127.0.0.1"]);
+    let server = Server::plain(|seen| answer(200, &[], seen.body.len().to_string())).await;
+    let mut asked = request("POST", url("http", "a.test", server.address, "/"));
+    // Eight times 60 ms is more than the 300 ms of the response.
+    let pieces = futures::stream::unfold(0, |count| async move {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        (count < 8).then(|| (Ok(Bytes::from_static(b"piece")), count + 1))
+    });
+    asked.body = coracle_outbound::Body::Stream(pieces.boxed());
+    let response = fetch(&world.channel(), asked).await.expect("it goes on");
+    assert_eq!(text(response).await, "40");
+}
+
+/// An upload that stands still is given up by its own limit.
+#[tokio::test]
+async fn an_upload_that_stands_still_ends() {
+    let world = world().await;
+    let server = Server::plain(|_| answer(200, &[], "yes")).await;
+    let mut asked = request("POST", url("http", "a.test", server.address, "/"));
+    let first = futures::stream::iter([Ok(Bytes::from_static(b"piece"))]);
+    asked.body = coracle_outbound::Body::Stream(first.chain(futures::stream::pending()).boxed());
+    let error = fetch(&world.channel(), asked).await.err().expect("it ends");
+    assert!(
+        matches!(
+            error,
+            Error::TooSlow {
+                limit: "idle_ms_max",
+                ..
+            }
+        ),
         "{error}"
     );
 }

@@ -216,7 +216,17 @@ async fn a_tenant_has_so_many_at_once() {
         .await
         .err()
         .expect("the third");
-    assert!(matches!(error, Error::Sockets(2)), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::Connections {
+                limit: "sockets_max",
+                max: 2,
+                used: 2
+            }
+        ),
+        "{error}"
+    );
     // Another tenant has its own.
     let other = world.channel_of("other");
     within(other.connect(&target, false, &sender()))
@@ -226,4 +236,81 @@ async fn a_tenant_has_so_many_at_once() {
     connect(&world, &target, false)
         .await
         .expect("there is room again");
+}
+
+/// All tenants together have so many connections, of which each has its share; those that are idle make room.
+#[tokio::test]
+async fn a_process_has_so_many_connections() {
+    let world = world(json!({
+        "outbound_connections_max": 3, "outbound_connections_per_tenant_max": 2, "connect_ms_max": 300,
+    }))
+    .await;
+    let (bytes, website) = (
+        echoing().await,
+        Server::plain(|_| answer(200, &[], "yes")).await,
+    );
+    let target = target("a.test", bytes.address);
+    let (one, other) = (world.channel_of("one"), world.channel_of("other"));
+    let sender = sender();
+    let refused = |connected: Result<Connection, Error>| match connected.err() {
+        Some(Error::Connections { limit, max, used }) => (limit, max, used),
+        error => panic!("{error:?}"),
+    };
+    let first = within(one.connect(&target, false, &sender)).await;
+    let first = first.expect("the first");
+    let second = within(one.connect(&target, false, &sender)).await;
+    let second = second.expect("the second");
+    let third = within(one.connect(&target, false, &sender)).await;
+    assert_eq!(
+        refused(third),
+        ("outbound_connections_per_tenant_max", 2, 2)
+    );
+    let here = url("http", "c.test", website.address, "/");
+    text(get(&other, here.clone()).await.expect("the third")).await;
+    let open = world.outbound.connections();
+    assert_eq!((open.http, open.socket, open.max), (1, 2, 3));
+    // The third is idle by now, and makes room.
+    let third = within(other.connect(&target, false, &sender)).await;
+    let _third = third.expect("room");
+    let fourth = within(other.connect(&target, false, &sender)).await;
+    assert_eq!(refused(fourth), ("outbound_connections_max", 3, 3));
+    let error = get_refused(&other, here.clone()).await;
+    assert!(
+        error
+            .to_string()
+            .contains("3 connections are open, 3 are allowed (outbound_connections_max)"),
+        "{error}"
+    );
+    drop((first, second));
+    text(get(&other, here).await.expect("there is room again")).await;
+}
+
+/// A name that is none is the caller's mistake, and not the peer's.
+#[tokio::test]
+async fn tls_with_a_name_that_is_none_is_refused() {
+    let world = world(json!({})).await;
+    let server = echoing().await;
+    let target = target("a.test", server.address);
+    let connection = connect(&world, &target, false).await.expect("allowed");
+    let error = world.channel().start_tls(connection, Some("")).await.err();
+    let error = error.expect("refused").to_string();
+    assert!(error.contains("expectedServerHostname is empty"), "{error}");
+    assert_eq!(world.records.one().error, "tls_failed");
+}
+
+/// What becomes of a connection whose TLS fails later is in its record, of which there is one.
+#[tokio::test]
+async fn tls_that_fails_later_is_recorded() {
+    let world = world(json!({})).await;
+    let server = echoing().await;
+    let target = target("a.test", server.address);
+    let connection = connect(&world, &target, false).await.expect("allowed");
+    let failed = within(world.channel().start_tls(connection, None)).await;
+    assert_eq!(failed.err().expect("it speaks none").code(), "tls_failed");
+    let record = world.records.one();
+    assert_eq!(
+        (record.decision, record.error),
+        (RequestDecision::Allowed, "tls_failed")
+    );
+    assert!(record.bytes_sent > 0, "{record:?}");
 }

@@ -120,3 +120,35 @@ async fn a_tenant_has_its_share_of_lookups() {
         }
     }
 }
+
+/// What is known already needs no place among the lookups, though all of them wait for others.
+#[tokio::test]
+async fn a_known_name_waits_for_no_lookup() {
+    let mut config = one_policy(json!([{"allow": ["http://*.test:*"], "private": true}]));
+    config["dns"] = json!({"lookup_ms_max": 60_000, "lookups_max": 1});
+    config["limits"] = json!({"connect_ms_max": 60_000});
+    let world = World::with(config).await;
+    let server = Server::plain(|_| answer(200, &[("connection", "close")], "yes")).await;
+    world.dns.set_kept("kept.test", &["127.0.0.1"], 60);
+    world.dns.set_silent("silent.test");
+    let channel = world.channel();
+    let here = url("http", "kept.test", server.address, "/");
+    let first = get(&channel, here.clone()).await;
+    text(first.expect("reached")).await;
+    let waiting = get(&channel, "http://silent.test/");
+    let known = async {
+        // The other's question has left, so that it has the only place.
+        within(async {
+            while world.dns.lookups("silent.test") == 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        text(get(&channel, here).await.expect("reached")).await
+    };
+    tokio::select! {
+        _ = waiting => panic!("nobody answers"),
+        known = known => assert_eq!(known, "yes"),
+    }
+    assert_eq!(world.dns.lookups("kept.test"), 1);
+}

@@ -89,7 +89,17 @@ async fn a_web_socket_is_opened_and_passes_bytes() {
             asked(url("http", "a.test", server.address, "/")),
         )
         .await;
-        assert!(matches!(error, Error::Sockets(1)), "{error}");
+        assert!(
+            matches!(
+                error,
+                Error::Connections {
+                    limit: "sockets_max",
+                    max: 1,
+                    used: 1
+                }
+            ),
+            "{error}"
+        );
         drop(socket);
     }
     let records = world.records.wait_for(4).await;

@@ -1,9 +1,6 @@
 //! What the client sends, and what it makes of answers, against real servers, a real DNS server and a real proxy. The
 //! numbers that begin with N are those of the log of cases.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod addresses;
 mod bodies;
 mod bounds;
@@ -17,5 +14,6 @@ mod proxies;
 mod records;
 mod redirects;
 mod sockets;
+mod support;
 mod tls;
 mod web_sockets;

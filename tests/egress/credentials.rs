@@ -12,6 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 use tokio::io::AsyncWriteExt;
 
@@ -401,8 +402,10 @@ async fn a_token_that_is_refused_is_fetched_anew() {
         assert_eq!(post(&channel, &server, false).await, 401);
     }
     assert_eq!((given.load(Ordering::SeqCst), server.seen().len()), (1, 3));
-    // What is younger than ten seconds is not fetched anew, and the clock is the machine's.
-    tokio::time::sleep(std::time::Duration::from_millis(10_050)).await;
+    // What is younger than ten seconds is not fetched anew.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_millis(10_050)).await;
+    tokio::time::resume();
     assert_eq!(post(&channel, &server, true).await, 401);
     assert_eq!((given.load(Ordering::SeqCst), server.seen().len()), (1, 4));
     assert_eq!(post(&channel, &server, false).await, 200);

@@ -172,7 +172,17 @@ async fn a_tenant_has_so_many_connections() {
     let _first = get(&channel, here.clone()).await.expect("the first");
     let second = get(&channel, here.clone()).await.expect("the second");
     let error = get_refused(&channel, here.clone()).await;
-    assert!(matches!(error, Error::Connections(2)), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::Connections {
+                limit: "connections_max",
+                max: 2,
+                used: 2
+            }
+        ),
+        "{error}"
+    );
     assert_eq!(error.code(), "budget_exceeded");
     get(&world.channel_of("other"), here.clone())
         .await

@@ -1,0 +1,1 @@
+//! Nothing: the tests are all that this package is for.
