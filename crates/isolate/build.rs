@@ -1,10 +1,13 @@
-//! Builds the guest from source, so that an ordinary `cargo build` needs nothing but clang and the Wasm target.
+//! Builds the guest and the transpiler from source, so that an ordinary `cargo build` needs nothing but clang and the Wasm
+//! target.
 //!
-//! The guest is a workspace of its own: another target, another profile, and flags that only its C code takes. What
-//! comes out is the plain Wasm module; the snapshot is taken and compiled by `Image`, once, by whoever needs it first.
+//! Each is a workspace of its own: another target, another profile, and for the guest flags that only its C code takes.
+//! What comes out are plain Wasm modules; the snapshot is taken and both are compiled by `Image`, once, by whoever needs
+//! them first.
 
 use std::{
     env, fs,
+    hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -19,6 +22,9 @@ const C_FLAGS: &str = "-O3 -mnontrapping-fptoint -msign-ext -UEMSCRIPTEN -D__DJG
 /// reach and grow.
 const LINK_FLAGS: &str =
     "-C link-arg=-zstack-size=1048576 -C link-arg=--export-table -C link-arg=--growable-table";
+
+/// Two mebibytes, likewise; what is nested deeper than they hold is refused.
+const TRANSPILER_LINK_FLAGS: &str = "-C link-arg=-zstack-size=2097152";
 
 fn main() {
     println!(
@@ -40,28 +46,54 @@ fn main() {
     ] {
         println!("cargo:rerun-if-changed={}", guest.join(path).display());
     }
-    for variable in ["CORACLE_CLANG", "CORACLE_LLVM_AR", "CORACLE_GUEST_WASM"] {
+    let transpiler = manifest.join("../transpiler");
+    for path in ["Cargo.toml", "Cargo.lock", "no-js", "src"] {
+        println!("cargo:rerun-if-changed={}", transpiler.join(path).display());
+    }
+    for variable in ["CORACLE_CLANG", "CORACLE_LLVM_AR"] {
         println!("cargo:rerun-if-env-changed={variable}");
     }
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    // A guest that was built elsewhere, such as in another stage of a container's build.
-    let wasm = match env::var_os("CORACLE_GUEST_WASM") {
+    obtain("guest", || build_guest(&guest));
+    obtain("transpiler", || {
+        let mut cargo = cargo(&transpiler, TRANSPILER_LINK_FLAGS);
+        run(&mut cargo, "transpiler")
+    });
+    let mut hasher = DefaultHasher::new();
+    let transpiler = fs::read(out().join("transpiler.wasm")).expect("it has just been written");
+    transpiler.hash(&mut hasher);
+    println!(
+        "cargo:rustc-env=CORACLE_TRANSPILER_HASH={:016x}",
+        hasher.finish()
+    );
+}
+
+/// Puts a module where the crate includes it from.
+fn obtain(name: &str, build: impl FnOnce() -> PathBuf) {
+    // One that was built elsewhere, such as in another stage of a container's build.
+    let variable = format!("CORACLE_{}_WASM", name.to_uppercase());
+    println!("cargo:rerun-if-env-changed={variable}");
+    let wasm = match env::var_os(variable) {
         Some(built) => {
             println!("cargo:rerun-if-changed={}", built.display());
             PathBuf::from(built)
         }
-        None => build(&guest, &target_folder(&out)),
+        None => build(),
     };
-    fs::copy(&wasm, out.join("guest.wasm")).expect("the guest can be read");
+    fs::copy(&wasm, out().join(format!("{name}.wasm"))).expect("the module can be read");
 }
 
-/// The guest's own target folder, beside the host's, so that it is kept between builds.
-fn target_folder(out: &Path) -> PathBuf {
+fn out() -> PathBuf {
+    PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"))
+}
+
+/// A workspace's own target folder, beside the host's, so that it is kept between builds.
+fn target_folder(name: &str) -> PathBuf {
     // target/<profile>/build/<crate>/out
-    out.ancestors().nth(4).unwrap_or(out).join("guest")
+    let out = out();
+    out.ancestors().nth(4).unwrap_or(&out).join(name)
 }
 
-fn build(guest: &Path, target: &Path) -> PathBuf {
+fn build_guest(guest: &Path) -> PathBuf {
     let clang = tool(
         "CORACLE_CLANG",
         &["clang-19", "clang-20", "clang-18", "clang"],
@@ -70,9 +102,20 @@ fn build(guest: &Path, target: &Path) -> PathBuf {
         "CORACLE_LLVM_AR",
         &["llvm-ar-19", "llvm-ar-20", "llvm-ar-18", "llvm-ar"],
     );
+    let mut cargo = cargo(guest, LINK_FLAGS);
+    cargo
+        .env("CC_wasm32_unknown_unknown", guest.join("engine/cc"))
+        .env("CORACLE_GUEST_CLANG", clang)
+        .env("AR_wasm32_unknown_unknown", ar)
+        .env("CFLAGS_wasm32_unknown_unknown", c_flags(guest));
+    run(&mut cargo, "guest")
+}
+
+/// Cargo in another workspace.
+fn cargo(workspace: &Path, link_flags: &str) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets it"));
     for (name, _) in env::vars_os() {
-        // What cargo set for the host's build must not reach the guest's.
+        // What cargo set for the host's build must not reach this one.
         let name = name.to_string_lossy().into_owned();
         let of_this_build = [
             "RUSTFLAGS",
@@ -85,29 +128,42 @@ fn build(guest: &Path, target: &Path) -> PathBuf {
             cargo.env_remove(name);
         }
     }
+    let flags = format!("{link_flags} {}", remap_paths(workspace));
+    cargo.current_dir(workspace).env("RUSTFLAGS", flags);
+    cargo
+}
+
+/// Builds the module `coracle_<name>`.
+fn run(cargo: &mut Command, name: &str) -> PathBuf {
+    let target = target_folder(name);
     let status = cargo
-        .args([
-            "build",
-            "--release",
-            "--locked",
-            "--target",
-            TARGET,
-            "--target-dir",
-        ])
-        .arg(target)
-        .current_dir(guest)
-        .env("RUSTFLAGS", format!("{LINK_FLAGS} {}", remap_paths(guest)))
-        .env("CC_wasm32_unknown_unknown", guest.join("engine/cc"))
-        .env("CORACLE_GUEST_CLANG", clang)
-        .env("AR_wasm32_unknown_unknown", ar)
-        .env("CFLAGS_wasm32_unknown_unknown", C_FLAGS)
+        .args(["build", "--release", "--locked", "--target", TARGET])
+        .arg("--target-dir")
+        .arg(&target)
         .status()
         .expect("cargo can be run");
     assert!(
         status.success(),
-        "the guest did not build; `make setup-build` installs clang, llvm-ar and the Rust target {TARGET}"
+        "the {name} did not build; `make setup-build` installs clang, llvm-ar and the Rust target {TARGET}"
     );
-    target.join(TARGET).join("release/coracle_guest.wasm")
+    target
+        .join(TARGET)
+        .join(format!("release/coracle_{name}.wasm"))
+}
+
+/// The flags of C, which name the state of what changes the engine: cargo compiles C again where its flags are others, and does
+/// not look at the compiler that the flags go to.
+fn c_flags(guest: &Path) -> String {
+    let mut files: Vec<PathBuf> = fs::read_dir(guest.join("engine"))
+        .expect("it is part of the guest")
+        .map(|file| file.expect("it can be read").path())
+        .collect();
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        fs::read(&file).expect("it can be read").hash(&mut hasher);
+    }
+    format!("{C_FLAGS} -DCORACLE_ENGINE={}", hasher.finish())
 }
 
 /// Keeps this machine's paths out of the guest, whose memory a worker's bug could show, and whose hash names it.

@@ -3,6 +3,7 @@
 use crate::{
     border::{Allowance, State},
     sandbox::Sandbox,
+    transpiler::{self, Outcome},
 };
 use coracle_abi::export;
 use std::{
@@ -113,8 +114,8 @@ pub(crate) struct Done {
 pub(crate) struct Running(Pin<Box<dyn Future<Output = Done> + Send>>);
 
 impl Running {
-    /// Takes a slot of the pool, makes the instance with the random seed that it is to have, and loads the worker. All
-    /// of it is the guest's code and runs on `terms`.
+    /// Takes a slot of the pool, makes the instance with the random seed that it is to have, and loads the worker, after
+    /// its modules have been transpiled where they have to be. All of it is sandboxed code and runs on `terms`.
     pub(crate) fn birth(
         sandbox: Arc<Sandbox>,
         state: State,
@@ -123,6 +124,14 @@ impl Running {
         terms: Terms,
     ) -> Self {
         Self(Box::pin(async move {
+            let (state, load, terms) = if transpiler::is_needed(&load) {
+                match transpile(&sandbox, state, &load, terms).await {
+                    Ok(transpiled) => transpiled,
+                    Err(done) => return done,
+                }
+            } else {
+                (state, load, terms)
+            };
             let mut store = Store::new(&sandbox.engine, state);
             store.limiter(|state| state);
             let made = async {
@@ -161,6 +170,42 @@ impl Running {
             Poll::Ready(done) => Some(done),
             Poll::Pending => None,
         }
+    }
+}
+
+/// Transpiles a worker's modules in an instance of the transpiler's, which is gone afterwards. What is left is for the
+/// guest.
+async fn transpile(
+    sandbox: &Sandbox,
+    state: State,
+    load: &[u8],
+    mut terms: Terms,
+) -> Result<(State, Arc<[u8]>, Terms), Done> {
+    let ended = |fuel_left, outcome| Done {
+        instance: None,
+        fuel_left,
+        outcome,
+    };
+    let Some(transpiler) = &sandbox.transpiler else {
+        state.load_threw(&transpiler::missing());
+        return Err(ended(terms.fuel, Ok(())));
+    };
+    let mut store = Store::new(&sandbox.engine, state);
+    store.limiter(|state| state);
+    let outcome = match terms.set(&mut store) {
+        Ok(()) => transpiler.run(&mut store, load).await,
+        Err(error) => Err(error),
+    };
+    terms.fuel = store.get_fuel().unwrap_or(0);
+    let mut state = store.into_data();
+    state.leave_instance();
+    match outcome {
+        Ok(Outcome::Load(load)) => Ok((state, load, terms)),
+        Ok(Outcome::Threw(thrown)) => {
+            state.load_threw(&thrown);
+            Err(ended(terms.fuel, Ok(())))
+        }
+        Err(error) => Err(ended(terms.fuel, Err(error))),
     }
 }
 

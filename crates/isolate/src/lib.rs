@@ -10,6 +10,7 @@
 //!   without threads, for simulation and measuring;
 //! - an `Actor` is one isolate with its mailbox, invocations and budgets, driven a slice at a time;
 //! - an `Instance` is the Wasm side of it: store, exports, imports;
+//! - a `Transpiler` makes JavaScript of TypeScript in a sandbox of its own, before the instance is there;
 //! - an [`Image`] is the compiled snapshot that instances are made from, and [`Sandbox`] the engine that holds it.
 
 mod actor;
@@ -26,19 +27,28 @@ mod pool_memory;
 mod random;
 mod sandbox;
 mod scheduler;
+mod transpiler;
+mod verdict;
+mod wire;
 
 pub use coracle_abi::ChildOutbound;
 
 pub use crate::{
     clock::{Clock, SystemClock},
     fuel::{FUEL_SCHEDULE, SLICE as FUEL_SLICE},
-    image::{CPU_BASELINE, Guest, Image, ImageError, QUICKJS_VERSION, WASMTIME_VERSION},
+    image::{
+        CPU_BASELINE, Guest, HandedDown, Image, ImageError, QUICKJS_VERSION, WASMTIME_VERSION,
+    },
     loading::{Child, ChildEntrypoint, Loading, load_message},
-    machine::Machine,
+    machine::{DoesNotFit, Machine, Plan},
     message::{
         Aftermath, Answer, Bytes, Call, CallAccess, Event, External, Form, Kind, Log, LogLevel,
-        Message, Outcome, OutwardCall, Report, Thrown, Usage, Verdict, VerdictKind, WorkerSpec,
+        Message, Outcome, OutwardCall, Report, TenantShare, Thrown, Usage, Verdict, VerdictKind,
+        WorkerSpec,
     },
+    pool_memory::PoolMemory,
     sandbox::{Sandbox, SandboxConfig, SandboxError},
-    scheduler::{Health, Scheduler, Stats, Stepper, StepperConfig, Threads, ThreadsConfig},
+    scheduler::{
+        Health, Scheduler, Stats, Stepper, StepperConfig, TenantUsage, Threads, ThreadsConfig,
+    },
 };

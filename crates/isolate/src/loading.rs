@@ -1,65 +1,89 @@
 //! Workers that isolates load: what they ask for, checked and made ready on the isolate's thread, so that the others
 //! only have to pass it on.
 
-use crate::message::{Bytes, External, Form};
+use crate::{
+    message::{Bytes, External, Form},
+    wire,
+};
 use coracle_abi::{self as abi, ChildOutbound, Thrown};
 use coracle_loader::{Limits, LimitsRequest, ModuleBody, WorkerCode};
+use minicbor::{Decode, Encode};
 use std::sync::Arc;
 
 /// What an isolate asks its loader for. Everything in it is the guest's word, within bounds.
-#[derive(Debug)]
+#[derive(Debug, Encode, Decode)]
 pub enum Loading {
     /// A worker, which becomes the import that follows from the operation.
-    Load(Box<Child>),
+    #[n(0)]
+    Load(#[n(0)] Box<Child>),
     /// An entrypoint of one, which becomes the import that follows from the operation.
-    Entrypoint(Box<ChildEntrypoint>),
+    #[n(1)]
+    Entrypoint(#[n(0)] Box<ChildEntrypoint>),
     /// The worker with an id. It is answered.
+    #[n(2)]
     Get {
         /// An import that the isolate should hold.
+        #[n(0)]
         loader: u64,
         /// The id.
+        #[n(1)]
         id: String,
     },
     /// A worker that the isolate was asked for can't be provided.
+    #[n(3)]
     NotProvided {
         /// The operation of the `Get`.
+        #[n(0)]
         get: u64,
         /// Why.
+        #[n(1)]
         thrown: Box<Thrown>,
     },
 }
 
 /// A worker that an isolate loads.
-#[derive(Debug)]
+#[derive(Debug, Encode, Decode)]
 pub struct Child {
     /// An import that the isolate should hold.
+    #[n(0)]
     pub loader: u64,
     /// The operation of the `Get` that it is provided for.
+    #[n(1)]
     pub get: Option<u64>,
     /// A `coracle_abi::Load` message, or why it can't be loaded.
+    #[cbor(n(2), with = "wire::octets_or_reason")]
     pub load: Result<Arc<[u8]>, String>,
     /// What `env` refers to, in order.
+    #[cbor(n(3), with = "wire::externals")]
     pub env: Vec<External>,
     /// Where its requests go.
+    #[n(4)]
     pub outbound: ChildOutbound,
     /// What is told of its invocations.
+    #[cbor(n(5), with = "wire::externals")]
     pub tails: Vec<External>,
     /// What it asks for.
+    #[cbor(n(6), with = "wire::limits_request")]
     pub asked: LimitsRequest,
     /// What holds for it: never more than for the invocation that loads it.
+    #[cbor(n(7), with = "wire::limits")]
     pub limits: Limits,
 }
 
 /// An entrypoint of a worker that an isolate has loaded.
-#[derive(Debug)]
+#[derive(Debug, Encode, Decode)]
 pub struct ChildEntrypoint {
     /// An import that the isolate should hold.
+    #[n(0)]
     pub worker: u64,
     /// The export of the worker's main module.
+    #[n(1)]
     pub name: String,
     /// `ctx.props`.
+    #[n(2)]
     pub props: Bytes,
     /// What it asks for.
+    #[cbor(n(3), with = "wire::limits_request")]
     pub asked: LimitsRequest,
 }
 
@@ -102,6 +126,7 @@ pub fn load_message(
             name: &module.name,
             kind,
             body: body.into(),
+            mappings: "",
         })
     });
     let message = abi::Load {

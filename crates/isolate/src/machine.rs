@@ -23,6 +23,13 @@ const PLANNED_BYTES_PER_ISOLATE: u64 = 1024 * 1024;
 /// Isolates in the middle of running code, at least and at most: many endless loops must not keep others out.
 const RUNNING_MIN: u64 = 128;
 const RUNNING_CEILING: u64 = 1_000;
+/// The least that an isolate which has been called holds in memory, and what a stack holds as a rule.
+const ISOLATE_BYTES_MIN: u64 = 256 * 1024;
+const STACK_BYTES_PLANNED: u64 = 64 * 1024;
+/// What the rest of the process needs.
+const RESERVED_BYTES: u64 = 8 << 20;
+/// So many isolates are always tried.
+const ISOLATES_FLOOR: u64 = 16;
 /// Address space is cut in slots of 8 GiB; more would not fit.
 const ISOLATES_CEILING: u64 = 10_000;
 
@@ -47,7 +54,9 @@ impl Machine {
     pub fn isolates_max(&self) -> u32 {
         let by_memory = self.memory_bytes / 2 / PLANNED_BYTES_PER_ISOLATE;
         let by_maps = self.map_count_max.saturating_sub(MAPS_RESERVED) / MAPS_PER_ISOLATE;
-        by_memory.min(by_maps).clamp(16, ISOLATES_CEILING) as u32
+        by_memory
+            .min(by_maps)
+            .clamp(ISOLATES_FLOOR, ISOLATES_CEILING) as u32
     }
 }
 
@@ -58,6 +67,104 @@ impl Machine {
     pub fn running_max(&self, isolates_max: u32) -> u32 {
         let by_memory = self.memory_bytes / 4 / crate::sandbox::FIBER_STACK_BYTES as u64;
         isolates_max.min(by_memory.clamp(RUNNING_MIN, RUNNING_CEILING) as u32)
+    }
+}
+
+/// What a server is set up to hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Isolates at once.
+    pub isolates_max: u64,
+    /// Linear memory of all of them, in bytes.
+    pub pool_memory_bytes_max: u64,
+    /// What connections may make it hold, in bytes.
+    pub connections_bytes_max: u64,
+}
+
+/// A server is set up to hold more than there is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DoesNotFit {
+    /// In memory.
+    #[error(
+        "the configuration needs {needed} bytes of memory and this process may use {available}: {isolates} for isolates \
+         (pool_memory_bytes_max, and at least {ISOLATE_BYTES_MIN} for each of isolates_max), {stacks} for the stacks of those \
+         that run, {connections} for connections (connections_bytes_max), {RESERVED_BYTES} for the rest; lower one of them"
+    )]
+    Memory {
+        /// The sum.
+        needed: u64,
+        /// What there is.
+        available: u64,
+        /// Of the sum, what isolates need.
+        isolates: u64,
+        /// Of the sum, what stacks need.
+        stacks: u64,
+        /// Of the sum, what connections may need.
+        connections: u64,
+    },
+    /// In mappings.
+    #[error(
+        "{isolates_max} isolates (isolates_max) need {needed} mappings and the kernel gives a process {available} \
+         (vm.max_map_count); have {fitting} isolates at most, or raise it"
+    )]
+    Mappings {
+        /// What is asked for.
+        isolates_max: u64,
+        /// The mappings that they need.
+        needed: u64,
+        /// What there is.
+        available: u64,
+        /// How many isolates fit.
+        fitting: u64,
+    },
+    /// In the address space.
+    #[error(
+        "{isolates_max} isolates (isolates_max) are more than the {ISOLATES_CEILING} that a process has addresses for"
+    )]
+    Addresses {
+        /// What is asked for.
+        isolates_max: u64,
+    },
+}
+
+impl Machine {
+    /// Whether there is enough for what a server is set up to hold. What it holds by default always fits.
+    ///
+    /// Stacks count with what they hold as a rule, not with what the deepest recursion would make of each.
+    ///
+    /// # Errors
+    /// There is not.
+    pub fn fits(&self, plan: &Plan) -> Result<(), DoesNotFit> {
+        let isolates_max = plan.isolates_max;
+        if isolates_max > ISOLATES_CEILING {
+            return Err(DoesNotFit::Addresses { isolates_max });
+        }
+        let mappings = isolates_max * MAPS_PER_ISOLATE + MAPS_RESERVED;
+        if mappings > self.map_count_max && isolates_max > ISOLATES_FLOOR {
+            return Err(DoesNotFit::Mappings {
+                isolates_max,
+                needed: mappings,
+                available: self.map_count_max,
+                fitting: self.map_count_max.saturating_sub(MAPS_RESERVED) / MAPS_PER_ISOLATE,
+            });
+        }
+        let least = isolates_max * ISOLATE_BYTES_MIN;
+        let isolates = plan.pool_memory_bytes_max.max(least);
+        let running_max = self.running_max(u32::try_from(isolates_max).unwrap_or(u32::MAX));
+        let stacks = u64::from(running_max) * STACK_BYTES_PLANNED;
+        let connections = plan.connections_bytes_max;
+        let parts = [isolates, stacks, connections, RESERVED_BYTES];
+        let needed = parts.into_iter().fold(0, u64::saturating_add);
+        if needed > self.memory_bytes {
+            return Err(DoesNotFit::Memory {
+                needed,
+                available: self.memory_bytes,
+                isolates,
+                stacks,
+                connections,
+            });
+        }
+        Ok(())
     }
 }
 
@@ -130,6 +237,60 @@ mod tests {
         assert_eq!(running_max(machine(8 << 30, 65_530)), 292);
         assert_eq!(running_max(machine(64 << 30, 65_530)), 1_000);
         assert_eq!(running_max(machine(16 << 20, 65_530)), 16);
+    }
+
+    fn plan_of(machine: &Machine) -> Plan {
+        Plan {
+            isolates_max: machine.isolates_max().into(),
+            pool_memory_bytes_max: machine.memory_bytes / 2,
+            connections_bytes_max: machine.memory_bytes / 5,
+        }
+    }
+
+    #[test]
+    fn what_is_planned_by_default_fits() {
+        for memory_bytes in [64 << 20, 512 << 20, 8 << 30, 1 << 40] {
+            for map_count_max in [4_000, 65_530, 1 << 30] {
+                let machine = machine(memory_bytes, map_count_max);
+                assert_eq!(machine.fits(&plan_of(&machine)), Ok(()), "{machine:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_that_does_not_fit_is_refused_with_its_parts() {
+        let machine = machine(1 << 30, 65_530);
+        let plan = plan_of(&machine);
+        let greedy = Plan {
+            pool_memory_bytes_max: 1 << 30,
+            ..plan
+        };
+        let refused = machine.fits(&greedy).expect_err("more than there is");
+        assert!(
+            matches!(refused, DoesNotFit::Memory { available, isolates, .. }
+                if (available, isolates) == (1 << 30, 1 << 30)),
+            "{refused:?}"
+        );
+        let many = |isolates_max| Plan {
+            isolates_max,
+            ..plan
+        };
+        // 4,096 isolates of 256 KiB are all there is.
+        let refused = machine
+            .fits(&many(4_096))
+            .expect_err("too many for the memory");
+        assert!(refused.to_string().contains("isolates_max"), "{refused}");
+        assert!(matches!(
+            self::machine(64 << 30, 65_530).fits(&many(20_000)),
+            Err(DoesNotFit::Addresses {
+                isolates_max: 20_000
+            })
+        ));
+        assert!(matches!(
+            self::machine(64 << 30, 40_096).fits(&many(7_201)),
+            Err(DoesNotFit::Mappings { fitting: 7_200, .. })
+        ));
+        assert_eq!(self::machine(64 << 30, 40_096).fits(&many(7_200)), Ok(()));
     }
 
     /// The limit that these files come to.

@@ -1,6 +1,6 @@
 //! The engine: Wasmtime's configuration, the pool of isolates, and the image in it.
 
-use crate::{border, image::Image, instance::Entries, machine::Machine};
+use crate::{border, image::Image, instance::Entries, machine::Machine, transpiler::Transpiler};
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     thread,
@@ -75,6 +75,8 @@ pub struct Sandbox {
     pub(crate) engine: Engine,
     pub(crate) template: InstancePre<border::State>,
     pub(crate) entries: Entries,
+    /// `None`: TypeScript and JSX are refused.
+    pub(crate) transpiler: Option<Transpiler>,
     fresh_bytes: u64,
     config: SandboxConfig,
 }
@@ -93,11 +95,19 @@ impl Sandbox {
         let unusable = |cause: wasmtime::Error| SandboxError::Image {
             cause: format!("{cause:#}"),
         };
-        let module = image.load(&engine).map_err(unusable)?;
+        let module = image.load_guest(&engine).map_err(unusable)?;
         make_memory_image(&module).map_err(unusable)?;
         let entries = Entries::find(&module).map_err(|cause| SandboxError::Image { cause })?;
         let template = border::linker(&engine)
             .and_then(|linker| linker.instantiate_pre(&module))
+            .map_err(unusable)?;
+        let transpiler = image.load_transpiler(&engine).map_err(unusable)?;
+        if let Some(module) = &transpiler {
+            make_memory_image(module).map_err(unusable)?;
+        }
+        let transpiler = transpiler
+            .map(|module| Transpiler::new(&engine, &module))
+            .transpose()
             .map_err(unusable)?;
         let fresh_bytes = match module.get_export("memory") {
             Some(ExternType::Memory(memory)) => memory.minimum() * memory.page_size(),
@@ -107,13 +117,15 @@ impl Sandbox {
             engine,
             template,
             entries,
+            transpiler,
             fresh_bytes,
             config,
         })
     }
 
-    /// Linear memory that an isolate has from the start.
-    pub(crate) fn fresh_bytes(&self) -> u64 {
+    /// Linear memory that an isolate has from the start, in bytes.
+    #[must_use]
+    pub fn fresh_bytes(&self) -> u64 {
         self.fresh_bytes
     }
 

@@ -1,9 +1,7 @@
 //! Calls into an isolate: what comes back, and what state is kept.
 
-mod support;
-
+use crate::support::{Bench, value, worker};
 use coracle_value::Value;
-use support::{Bench, value, worker};
 
 #[test]
 fn a_method_of_a_plain_object_gets_its_argument_and_answers() {

@@ -2,13 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-#[path = "support/lab.rs"]
-mod lab;
-mod support;
-
+use crate::lab::{Lab, limits, text};
+use crate::support::{value, worker_with};
 use coracle_value::Value;
-use lab::{Lab, limits, text};
-use support::{value, worker_with};
 
 /// Runs the body of a function in an isolate of 16 MiB.
 #[track_caller]
@@ -96,4 +92,38 @@ fn a_registry_tells_of_cycles_that_were_collected() {
         }
         return told.join()";
     assert_eq!(run(told), text("cycle"));
+}
+
+/// The engine's tables spread keys of every kind: a Map of ten thousand costs about the same, whatever its keys are.
+#[test]
+fn maps_find_keys_of_every_kind_as_fast_as_strings() {
+    let fuel = |key: &str| {
+        let lab = Lab::new();
+        let source = format!(
+            "export default {{ async run() {{
+                const keys = Array.from({{ length: 10_000 }}, (_, i) => {key});
+                const map = new Map(keys.map((key) => [key, 1]));
+                let found = 0;
+                for (const key of keys) found += map.get(key);
+                return found;
+            }} }}"
+        );
+        let isolate = lab.isolate(worker_with(&[("main.js", &source)], limits(|_| {})));
+        let report = lab.call(isolate, "run", Value::Null);
+        assert_eq!(value(&report), Value::from(10_000), "{key}");
+        report.usage.fuel_run
+    };
+    let strings = fuel("`key ${i}`");
+    for key in [
+        "i",
+        "i * 4096",
+        "-i",
+        "i + 0.5",
+        "BigInt(i)",
+        "({})",
+        "Symbol(i)",
+    ] {
+        let fuel = fuel(key);
+        assert!(fuel < 2 * strings, "{key}: {fuel}, and strings {strings}");
+    }
 }

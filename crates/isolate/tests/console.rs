@@ -1,11 +1,9 @@
 //! The console: what is written is in the report, as people read it, with level and time.
 
-mod support;
-
+use crate::support::{Bench, logs, value, worker};
 use coracle_isolate::{Clock, LogLevel, Report};
 use coracle_value::Value;
 use std::{sync::Arc, time::Duration};
-use support::{Bench, logs, value, worker};
 
 fn written(bench: &Bench, body: &str) -> Vec<String> {
     logs(&bench.run(body))

@@ -3,15 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-#[path = "support/lab.rs"]
-mod lab;
-mod support;
-
+use crate::lab::Lab;
+use crate::support::{guest, value};
 use coracle_abi::{IMPORT_MODULE, IMPORTS, export};
 use coracle_value::Value;
-use lab::Lab;
 use std::collections::BTreeSet;
-use support::{guest, value};
 use wasmparser::{ExternalKind, Operator, Parser, Payload, TypeRef};
 
 /// Cases X14 and X15: the engine reaches the host through these and nothing else. No WASI, no files, no sockets.

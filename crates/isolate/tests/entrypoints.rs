@@ -1,11 +1,9 @@
 //! Entrypoints: what can be called from outside, by which rules, and what it is given.
 
-mod support;
-
+use crate::support::{Bench, Source, thrown, thrown_text, value, worker_of};
 use coracle_isolate::{Bytes, CallAccess, External, Form, Kind, Outcome, Report};
 use coracle_value::{Value, encode};
 use std::sync::Arc;
-use support::{Bench, Source, thrown, thrown_text, value, worker_of};
 
 /// A worker under test.
 struct Worker<'b> {
@@ -647,13 +645,16 @@ fn calls_interleave_and_each_gets_its_own_result() {
     let bench = Bench::new();
     let worker = Worker::new(
         &bench,
-        "const waiting = []; export default { wait: (n) => new Promise((resolve) => waiting.push(() => resolve(n * 10))),
+        // The timer keeps a call that the isolate is idle in from being hung before the last one releases it.
+        "const waiting = []; export default { wait: (n) => new Promise((resolve) => {
+             const timer = setTimeout(() => {}, 20_000);
+             waiting.push(() => { clearTimeout(timer); resolve(n * 10); });
+           }),
            release: (_) => { while (waiting.length) waiting.pop()(); } };",
     );
     let ids: Vec<u64> = (0..5)
         .map(|n| bench.send(worker.isolate, bench.call_of("wait", &[n.into()])))
         .collect();
-    // They would be hung, but for the last call that releases them.
     let release = bench.send(worker.isolate, bench.call_of("release", &[Value::Null]));
     let mut reports = std::collections::HashMap::new();
     while reports.len() < 6 {

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Bench, logs, thrown, worker};
 use coracle_isolate::{LogLevel, Report, Thrown};
 use coracle_value::{Bounds, Value, decode};
-use support::{Bench, logs, thrown, worker};
 
 /// Calls `run()` of the first module's default export.
 fn run(bench: &Bench, modules: &[(&str, &str)]) -> Report {
@@ -429,7 +427,7 @@ fn a_stack_shows_the_workers_own_modules_and_nothing_else() {
         ("c:1:2.js", "globalThis.colon = () => new Error('m').stack;"),
         ("d e.js", "globalThis.space = () => new Error('m').stack;"),
     ];
-    let stacks = support::value(&run(&bench, &modules));
+    let stacks = crate::support::value(&run(&bench, &modules));
     let stacks: Vec<&str> = stacks
         .as_array()
         .unwrap()
@@ -478,7 +476,7 @@ fn what_nobody_catches_is_on_the_console() {
     let bench = Bench::new();
     // E16
     let report = bench.run("(async () => { adfasdfsa })();\nreturn 1;");
-    assert_eq!(support::value(&report), 1.into());
+    assert_eq!(crate::support::value(&report), 1.into());
     assert_eq!(
         logs(&report),
         [
@@ -528,7 +526,7 @@ fn what_nobody_catches_is_on_the_console() {
     );
 
     let timer = bench.run("setTimeout(() => { throw new RangeError('timer'); }, 0); await new Promise((go) => setTimeout(go, 5)); return 1;");
-    assert_eq!(support::value(&timer), 1.into());
+    assert_eq!(crate::support::value(&timer), 1.into());
     assert!(
         logs(&timer)[0]
             .starts_with("Error: Uncaught RangeError: timer\n    at <anonymous> (main.js:1:"),
@@ -576,7 +574,7 @@ fn no_failure_leaves_anything_behind_for_the_next_call() {
         bench.call(isolate, "run", &[kind.into()]);
         // The engine's module loader takes an exception that was left behind for its own.
         assert_eq!(
-            support::value(&bench.call(isolate, "run", &[8.into()])),
+            crate::support::value(&bench.call(isolate, "run", &[8.into()])),
             "imported".into(),
             "{kind}"
         );
@@ -602,7 +600,7 @@ fn recursion_without_end_is_an_error_that_can_be_caught() {
         let report = bench.run(&format!(
             "let name; try {{ {body} }} catch (error) {{ name = error.name; }} return [name, 1 + 1];"
         ));
-        let result = support::value(&report);
+        let result = crate::support::value(&report);
         let name = result.index(0).and_then(Value::as_str).unwrap_or_default();
         assert!(
             ["RangeError", "SyntaxError", "InternalError"].contains(&name),

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Bench, REFUSED, logs, thrown, thrown_text, value, worker};
 use coracle_isolate::{Clock, Outcome, Report};
 use coracle_value::Value;
 use std::{
@@ -15,7 +14,6 @@ use std::{
     },
     time::Duration,
 };
-use support::{Bench, REFUSED, logs, thrown, thrown_text, value, worker};
 
 const WALK: &str = include_str!("walk.js");
 
@@ -127,6 +125,42 @@ fn code_from_strings_is_refused_on_every_way() {
             "{check}"
         );
     }
+}
+
+/// As in Workers: module scope makes code of text, and what it has kept to do so is refused like everything else in a call.
+#[test]
+fn code_from_strings_is_made_in_module_scope_and_nowhere_else() {
+    let bench = Bench::new();
+    let source = "
+        const kept = eval, Kept = Function;
+        const attempt = (make) => { try { return make(); } catch (error) { return error.name; } };
+        const local = 1;
+        const made = [
+          eval('local + 1'), (0, eval)('typeof local'), new Function('a', 'return a + 3')(1), Function('return this')() === globalThis,
+          await (async () => (await null, eval('5')))(),
+        ];
+        const later = new Function('return eval(\"1\")');
+        export default { run() {
+          return [...made, attempt(() => kept('1')), attempt(() => eval('1')), attempt(() => new Kept('')), attempt(() => eval(1)), attempt(later)];
+        } };
+    ";
+    let report = bench.run_module(source, Value::Null);
+    let refused = || Value::from("EvalError");
+    assert_eq!(
+        value(&report),
+        Value::Array(vec![
+            2.into(),
+            "undefined".into(),
+            4.into(),
+            true.into(),
+            5.into(),
+            refused(),
+            refused(),
+            refused(),
+            refused(),
+            refused(),
+        ])
+    );
 }
 
 #[test]

@@ -3,16 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-#[path = "support/lab.rs"]
-mod lab;
-mod support;
-
+use crate::lab::{Lab, limits, text, thrown, verdict};
+use crate::support::{value, worker_with};
 use coracle_isolate::{CallAccess, Form, Outcome, Report, Usage, VerdictKind};
 use coracle_loader::{LimitName, Limits};
 use coracle_value::Value;
-use lab::{Lab, limits, text, thrown, verdict};
 use std::time::Duration;
-use support::{value, worker_with};
 
 /// Fuel of a slice: what may be burnt beyond a limit that is looked at when a slice ends.
 const SLICE: u64 = coracle_isolate::FUEL_SLICE;
@@ -394,8 +390,8 @@ fn logs() {
 #[test]
 fn of_the_workers_and_the_calls_limit_the_lower_one_holds() {
     let low = limits(|limits| {
-        limits.fuel_max = 50 * SLICE;
-        limits.memory_bytes_max = 6 << 20;
+        limits.fuel_max = 500 * SLICE;
+        limits.memory_bytes_max = 8 << 20;
         limits.wall_ms_max = 100;
         limits.result_bytes_max = 100;
         limits.log_bytes_max = 100;
@@ -452,7 +448,7 @@ fn memory_that_is_too_small_for_the_engine_is_a_verdict_too() {
 /// Many small isolates can't do what one large one may not.
 #[test]
 fn the_memory_of_all_isolates_together_is_limited() {
-    let lab = Lab::with(lab::sandbox(16, 16), 40 << 20);
+    let lab = Lab::with(crate::lab::sandbox(16, 16), 40 << 20);
     let source = worker("globalThis.kept = new Uint8Array(x); return 'kept'");
     let mut kept = Vec::new();
     let stopped = loop {

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Bench, Source, thrown, thrown_text, value, worker, worker_of};
 use coracle_abi::ModuleKind;
 use coracle_isolate::{CallAccess, Report};
 use coracle_value::Value;
-use support::{Bench, Source, thrown, thrown_text, value, worker, worker_of};
 
 /// Calls `run()` of the first module's default export.
 fn run(bench: &Bench, modules: &[(&str, &str)]) -> Report {
@@ -783,7 +781,7 @@ fn a_worker_is_ready_or_says_why_not() {
     assert_eq!(value(&ready("")), Value::Undefined);
     assert_eq!(thrown_text(&ready("throw new Error('no');")), "Error: no");
     let logged = ready("console.log('loaded'); export default {};");
-    assert_eq!(support::logs(&logged), ["Log: loaded"]);
+    assert_eq!(crate::support::logs(&logged), ["Log: loaded"]);
 }
 
 #[test]

@@ -6,17 +6,14 @@
     reason = "a test waits for threads that it can't see into"
 )]
 
-#[path = "support/lab.rs"]
-mod lab;
-mod support;
-
+use crate::lab::{HIGH, Lab, TestClock, limits, sandbox, text, verdict};
+use crate::support::{Bench, value, worker, worker_with};
 use coracle_isolate::{
     Call, CallAccess, Clock, Event, Message, Outcome, Report, Scheduler, SystemClock, Threads,
     ThreadsConfig, VerdictKind,
 };
 use coracle_loader::Limits;
 use coracle_value::Value;
-use lab::{HIGH, Lab, TestClock, limits, sandbox, text, verdict};
 use proptest::prelude::*;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +24,6 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use support::{Bench, value, worker, worker_with};
 
 const SLICE: u64 = coracle_isolate::FUEL_SLICE;
 
@@ -543,6 +539,8 @@ fn a_panic_in_the_sink_is_contained_too() {
 #[derive(Default)]
 struct StuckClock {
     clock: TestClock,
+    /// Whether threads get no core.
+    starved: AtomicBool,
     stuck: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
@@ -562,11 +560,26 @@ impl Clock for StuckClock {
     fn thread_cpu(&self) -> Duration {
         self.clock.thread_cpu()
     }
+
+    fn cpu_of(&self, _thread: i32) -> Option<Duration> {
+        match self.starved.load(Ordering::Relaxed) {
+            true => Some(Duration::ZERO),
+            false => Some(self.clock.monotonic()),
+        }
+    }
 }
 
+/// A thread that works on and on in one turn is lost after a second; one that gets no core is not, for half a minute.
 #[test]
 fn a_thread_that_is_stuck_in_a_turn_is_reported_as_lost() {
+    for starved in [false, true] {
+        a_thread_is_lost(starved);
+    }
+}
+
+fn a_thread_is_lost(starved: bool) {
     let clock = Arc::new(StuckClock::default());
+    clock.starved.store(starved, Ordering::Relaxed);
     let (release, stuck) = mpsc::channel();
     *clock.stuck.lock().unwrap() = Some(stuck);
     let events = Events::default();
@@ -582,6 +595,13 @@ fn a_thread_that_is_stuck_in_a_turn_is_reported_as_lost() {
     clock.clock.pass(Duration::from_millis(1_000));
     assert_eq!(lost(), 0);
     clock.clock.pass(Duration::from_millis(2));
+    // The first look says only that it is long.
+    assert_eq!(lost(), 0);
+    clock.clock.pass(Duration::from_millis(100));
+    assert_eq!(lost(), usize::from(!starved));
+    clock.clock.pass(Duration::from_secs(28));
+    assert_eq!(lost(), usize::from(!starved));
+    clock.clock.pass(Duration::from_secs(2));
     assert_eq!(lost(), 1);
     drop(release);
     until(|| threads.stats().calls == 0);
@@ -932,7 +952,7 @@ impl Events {
                     seen.wrong.push(format!("{invocation} was reported twice"));
                 }
             }
-            Event::Logged { .. } | Event::Lingered { .. } => {}
+            Event::Logged { .. } | Event::Lingered { .. } | Event::OutboundRefused { .. } => {}
             Event::Called { .. }
             | Event::Loading { .. }
             | Event::CallDropped { .. }

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Bench, json, thrown_text, value, worker, worker_with};
 use coracle_isolate::{
     Bytes, External, Form, Kind, Message, Outcome, Report, Scheduler, VerdictKind,
 };
@@ -12,7 +11,6 @@ use coracle_value::{
     BigInt, Bounds, DEPTH_CEILING, ErrorValue, Text, TypedArrayKind, Value, decode, encode,
 };
 use proptest::prelude::*;
-use support::{Bench, json, thrown_text, value, worker, worker_with};
 
 const ECHO: &str = "export default { run(value) { return value; } };";
 

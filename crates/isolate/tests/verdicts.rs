@@ -3,15 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-#[path = "support/lab.rs"]
-mod lab;
-mod support;
-
+use crate::lab::{Lab, limits, text, thrown, verdict};
+use crate::support::{value, worker_with};
 use coracle_isolate::{CallAccess, Outcome, Report, VerdictKind};
 use coracle_value::Value;
-use lab::{Lab, limits, text, thrown, verdict};
 use std::time::Duration;
-use support::{value, worker_with};
 
 const SLICE: u64 = coracle_isolate::FUEL_SLICE;
 

@@ -3,10 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Bench, value, worker};
 use coracle_value::Value;
-use support::{Bench, value, worker};
 
 const CHECK: &str = include_str!("web/check.js");
 const HOSTILE: &str = include_str!("../../guest/js/test/hostile.mjs");
@@ -46,6 +44,11 @@ fn urls_and_their_parameters() {
 }
 
 #[test]
+fn patterns_of_urls() {
+    assert_suite(include_str!("web/url-pattern.js"), 50);
+}
+
+#[test]
 fn streams() {
     assert_suite(include_str!("web/streams.js"), 105);
 }
@@ -58,6 +61,11 @@ fn requests_responses_and_what_they_are_made_of() {
 #[test]
 fn cryptography() {
     assert_suite(include_str!("web/crypto.js"), 70);
+}
+
+#[test]
+fn cryptography_with_keys_in_pairs() {
+    assert_suite(include_str!("web/crypto-pairs.js"), 140);
 }
 
 #[test]

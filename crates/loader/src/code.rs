@@ -47,7 +47,8 @@ pub struct Module {
     pub body: ModuleBody,
 }
 
-/// The content of a module, and by that its type. A name's ending says nothing.
+/// The content of a module, and by that its type. A name's ending says only in which language a module of JavaScript is
+/// written: `coracle_abi::Language` has those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModuleBody {
     /// The client sent no body; refused, so that a forgotten body is not an empty module.

@@ -1,7 +1,7 @@
 //! Admission, placement, eviction, quotas and drain: `(state, event) -> effects`.
 //!
-//! The server tells [`Core::on_event`] what happened and does what it answers, in order. The core
-//! never waits and knows no clock; a simulation drives it in the tests exactly as the server does.
+//! The server tells [`Core::on_event`] what happened, and when, and does what it answers, in order. The
+//! core never waits and knows no clock; a simulation drives it in the tests exactly as the server does.
 //! One caller owns it; a server with several threads puts a lock around it, which is held for the
 //! length of an event.
 //!
@@ -9,8 +9,14 @@
 //!
 //! - A worker has at most one live isolate, and an isolate serves one worker. Calls of a worker
 //!   share its isolate.
-//! - A call to a worker without one takes a free slot; if there is none, the isolate that has been
-//!   idle for longest is evicted; if none is idle, the call waits, the tenants taking turns.
+//! - A call to a worker without one takes a free slot; if there is none, an idle isolate is evicted; if
+//!   none is idle, the call waits, the tenants taking turns by their weights.
+//! - A tenant has no more than its quotas, and leaves an eighth of what others leave it. What is beyond
+//!   that waits; its own idle isolates go for it.
+//! - What a tenant has used of the CPU and sent beyond its quotas is waited off before its next call.
+//! - Who has most isolates for its weight gives the idle one that is evicted, the one that rests longest.
+//! - No call waits for longer than it may. One that would have to, as far as is known, is refused at
+//!   once; a refusal says when to come again.
 //! - A slot stays taken until the runtime confirms that its isolate is gone.
 //! - Every call gets one answer: it is refused, or lost, or it finishes after its dispatch.
 //!
@@ -21,6 +27,7 @@
 //! the limits of the calls that run bound that.
 
 mod admission;
+mod bucket;
 mod config;
 mod ending;
 mod event;
@@ -28,26 +35,37 @@ mod id;
 mod placement;
 mod queue;
 mod slots;
+mod tenancy;
+mod tenant;
+mod waiting;
 
 pub use config::{CORE_CONFIG_SPECS, CoreConfig, CoreConfigSpec, core_config_table_markdown};
 pub use event::{Effect, EndCause, Event, LossCause, Refusal};
 pub use id::{CallId, IsolateId, SessionId, TenantId, WorkerId};
+pub use tenancy::{Tenancy, TenancyError, WEIGHT_MAX};
+pub use tenant::{Quota, TenantPolicy, Trust};
 
 use id::{IdMap, Next};
 use queue::{FairQueue, Ticket};
 use slots::{SlotIndex, Slots};
 use std::collections::BTreeSet;
+use tenant::Tenant;
 
 /// The state of the loader.
 pub struct Core {
     config: CoreConfig,
+    /// The latest time that was told.
+    now_ms: u64,
     ids_last: IdsLast,
     drain: Drain,
+    tenants: IdMap<TenantId, Tenant>,
     sessions: IdMap<SessionId, Session>,
     workers: IdMap<WorkerId, Worker>,
     calls: IdMap<CallId, Call>,
     slots: Slots,
     queue: FairQueue,
+    /// Until when each call that waits may.
+    deadlines: BTreeSet<(u64, CallId)>,
     #[cfg(test)]
     broken: Option<tests::Mutation>,
 }
@@ -81,6 +99,8 @@ struct Worker {
     place: Place,
     /// Its calls that wait for an isolate; none unless `place` is `Waiting`.
     waiting: BTreeSet<CallId>,
+    /// Its calls that may not begin because of what their tenant has used.
+    paused: BTreeSet<CallId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,13 +116,18 @@ enum Place {
 struct Call {
     worker: WorkerId,
     session: SessionId,
+    arrived_ms: u64,
+    /// Until when it may wait.
+    deadline_ms: u64,
     seat: Seat,
 }
 
 #[derive(Clone, Copy)]
 enum Seat {
-    /// In its worker's `waiting`.
+    /// In its worker's `waiting`, or about to be placed.
     Waiting,
+    /// In its worker's `paused`.
+    Paused,
     /// In the list of a slot.
     Running {
         slot: SlotIndex,
@@ -126,7 +151,7 @@ pub struct Gauges {
     pub isolates_ending: u64,
     /// Calls in flight, running or waiting.
     pub calls: u64,
-    /// Of these: waiting for an isolate.
+    /// Of these: waiting for an isolate or for a quota.
     pub calls_waiting: u64,
 }
 
@@ -135,39 +160,76 @@ impl Core {
     pub fn new(config: CoreConfig) -> Self {
         Self {
             config,
+            now_ms: 0,
             ids_last: IdsLast::default(),
             drain: Drain::No,
+            tenants: IdMap::default(),
             sessions: IdMap::default(),
             workers: IdMap::default(),
             calls: IdMap::default(),
             slots: Slots::new(config.isolates_max),
             queue: FairQueue::default(),
+            deadlines: BTreeSet::new(),
             #[cfg(test)]
             broken: None,
         }
     }
 
-    /// Takes one event and appends what is to be done about it to `effects`. The only way the state
-    /// advances.
-    pub fn on_event(&mut self, event: Event, effects: &mut Vec<Effect>) {
+    /// Takes one event, which happened at `now_ms` (milliseconds from any fixed point on), and appends
+    /// what is to be done about it to `effects`. The only way the state advances. A time before the
+    /// latest one counts as that.
+    pub fn on_event(&mut self, now_ms: u64, event: Event, effects: &mut Vec<Effect>) {
+        if now_ms > self.now_ms {
+            self.now_ms = now_ms;
+            // Before the event, which would otherwise get ahead of those that have waited for this time.
+            self.attend_waiting(effects);
+        }
         match event {
             Event::SessionOpened { session, tenant } => self.session_opened(session, tenant),
             Event::SessionClosed { session } => self.session_closed(session, effects),
             Event::WorkerLoaded { worker, session } => self.worker_loaded(worker, session, effects),
             Event::WorkerReleased { worker } => self.worker_released(worker, effects),
-            Event::CallArrived { call, worker } => self.call_arrived(call, worker, effects),
+            Event::CallArrived {
+                call,
+                worker,
+                wait_ms_max,
+            } => self.call_arrived(call, worker, wait_ms_max, effects),
             Event::CallDropped { call } => self.call_dropped(call, effects),
             Event::CallFinished {
                 call,
                 isolate_reusable,
             } => self.call_finished(call, isolate_reusable, effects),
             Event::IsolateEnded { isolate } => self.isolate_ended(isolate, effects),
-            Event::MemoryShort => self.evict_oldest(effects),
+            Event::TenantMeasured {
+                tenant,
+                cpu_us,
+                memory_bytes,
+                fresh_bytes,
+            } => {
+                if let Some(known) = self.tenants.get_mut(&tenant) {
+                    known.measured(cpu_us, memory_bytes, fresh_bytes, self.now_ms);
+                    self.evict_if_short(tenant, effects);
+                }
+            }
+            Event::BytesSent { tenant, bytes } => {
+                if let Some(known) = self.tenants.get_mut(&tenant) {
+                    known.sent(bytes, self.now_ms);
+                }
+            }
+            Event::TimePassed => {}
+            Event::MemoryShort => self.evict_one(effects),
             Event::DrainStarted => self.drain_started(),
             Event::DrainDeadline => self.drain_deadline(effects),
         }
-        self.serve_queue(effects);
+        self.attend_waiting(effects);
         self.complete_drain(effects);
+    }
+
+    /// What waits begins, if it may by now, or has waited for long enough.
+    fn attend_waiting(&mut self, effects: &mut Vec<Effect>) {
+        self.resume_paused(effects);
+        self.serve_queue(effects);
+        self.refuse_overdue(effects);
     }
 
     /// How much there is of everything.
@@ -196,9 +258,17 @@ impl Core {
         self.drain != Drain::No
     }
 
-    /// A tenant id that no one had before.
-    pub fn allocate_tenant(&mut self) -> TenantId {
-        TenantId::next(&mut self.ids_last.tenant)
+    /// Whose isolate it is, while it is there.
+    pub fn tenant_of(&self, isolate: IsolateId) -> Option<TenantId> {
+        let slot = self.slots.find(isolate)?;
+        Some(self.slots.get(slot).tenant)
+    }
+
+    /// Makes a tenant, with an id that no one had before.
+    pub fn allocate_tenant(&mut self, policy: TenantPolicy) -> TenantId {
+        let tenant = TenantId::next(&mut self.ids_last.tenant);
+        self.tenants.insert(tenant, Tenant::new(policy));
+        tenant
     }
 
     /// A session id that no one had before.
@@ -225,14 +295,13 @@ impl Core {
     /// What waits is refused, since it may be sent elsewhere; what runs is lost.
     fn drain_deadline(&mut self, effects: &mut Vec<Effect>) {
         self.drain_started();
-        while let Some((_, _, worker)) = self.queue.next() {
-            while let Some(call) = self.first_waiting(worker) {
-                self.leave_queue(call);
-                effects.push(Effect::RefuseCall {
-                    call,
-                    refusal: Refusal::Draining,
-                });
-            }
+        let waiting: Vec<CallId> = self.deadlines.iter().map(|(_, call)| *call).collect();
+        for call in waiting {
+            self.leave_queue(call, effects);
+            effects.push(Effect::RefuseCall {
+                call,
+                refusal: Refusal::Draining,
+            });
         }
         let live: Vec<SlotIndex> = self.slots.live().collect();
         for slot in live {

@@ -89,6 +89,16 @@ impl Limits {
         lowered
     }
 
+    /// The lower one of each.
+    #[must_use]
+    pub fn lower_of(&self, other: &Self) -> Self {
+        let mut lower = *self;
+        for name in LimitName::ALL {
+            lower.set(name, self.get(name).min(other.get(name)));
+        }
+        lower
+    }
+
     fn field(&mut self, name: LimitName) -> &mut u64 {
         match name {
             LimitName::FuelMax => &mut self.fuel_max,

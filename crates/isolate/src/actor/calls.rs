@@ -54,7 +54,9 @@ impl Actor {
         let state = State::new(
             Arc::clone(&self.outbox),
             &self.spec.limits,
-            around.pool_memory.clone(),
+            around
+                .pool_memory
+                .purse(self.spec.tenant, self.spec.share.memory_bytes_max),
             around.seed,
         );
         let terms = self.terms(EntryKind::Load, invocation, around);

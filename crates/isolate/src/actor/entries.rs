@@ -233,6 +233,10 @@ impl Actor {
         if let Some(said) = &said
             && said.kind == abi::finish::UNDEFINED
         {
+            // Or the call would have a slice of its own on top of the one that was too much.
+            if self.end_if_cpu_is_used_up(invocation, around, effects) == Life::Ended {
+                return Life::Ended;
+            }
             self.settle_leftovers(invocation, around, effects);
             return Life::GoesOn;
         }

@@ -71,6 +71,8 @@ pub(crate) struct Effects {
     pub(crate) events: Vec<Event>,
     /// In order: what is set may be cleared in the same turn.
     pub(crate) alarms: Vec<AlarmChange>,
+    /// CPU time that was spent in the guest.
+    pub(crate) cpu: Duration,
 }
 
 pub(crate) enum AlarmChange {
@@ -309,6 +311,7 @@ impl Actor {
                 let spent = after.saturating_sub(before);
                 before = after;
                 cpu += spent;
+                effects.cpu += spent;
                 // An entry that began with short slices goes on with them, and gets as many as make a long one.
                 burnt += run.slice;
                 let whole_slice = done.is_none() && burnt >= around.pace.slice;

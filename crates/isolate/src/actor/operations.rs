@@ -224,6 +224,11 @@ impl Actor {
                 effects
                     .alarms
                     .push(refusal_now(operation, refusal.to_string(), around));
+                effects.events.push(Event::OutboundRefused {
+                    isolate: self.isolate,
+                    invocation,
+                    call,
+                });
                 continue;
             }
             known.kind = Kind::Subrequest;

@@ -13,7 +13,7 @@ use crate::{
 };
 use coracle_abi::{
     self as abi, EXTERNALS_MAX, IMPORT_MODULE, LOG_ARGUMENTS, LOG_ARGUMENTS_MAX, PATH_BYTES_MAX,
-    TIMERS_MAX, finish, operation,
+    PATH_LENGTH_MAX, TIMERS_MAX, finish, operation,
 };
 use minicbor::bytes::ByteSlice;
 use std::task::Poll;
@@ -28,8 +28,6 @@ const TABLE_BYTES_MAX: usize = 1 << 20;
 const CALL_BYTES_MAX: usize = 33 << 20;
 /// Bytes of an argument that are paid for: those of the largest; what has more is refused.
 const BYTES_PRICED_MAX: usize = 128 << 20;
-/// Names in the path of a call.
-const PATH_LENGTH_MAX: usize = 64;
 /// Bytes that `random` fills at once: the web platform's limit.
 const RANDOM_BYTES_MAX: usize = 65_536;
 /// What a console line counts for besides its text: its record, and the allocator's share.

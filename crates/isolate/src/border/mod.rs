@@ -14,7 +14,7 @@ pub(crate) use outbox::{Finished, Outbox, Started, lock};
 use crate::{
     fuel,
     message::{Thrown, VerdictKind},
-    pool_memory::PoolMemory,
+    pool_memory::{PoolMemory, Purse},
     sandbox::{MEMORY_BYTES_CEILING, TABLE_ELEMENTS_MAX},
 };
 use coracle_loader::Limits;
@@ -66,8 +66,7 @@ pub(crate) struct State {
     memory: Option<Memory>,
     result_bytes_max: usize,
     limits: Limits,
-    pool: PoolMemory,
-    pool_bytes: u64,
+    purse: Purse,
     operation_last: u64,
     allowance: Allowance,
     now_ms: f64,
@@ -84,7 +83,7 @@ impl State {
     pub(crate) fn new(
         outbox: Arc<Mutex<Outbox>>,
         limits: &Limits,
-        pool: PoolMemory,
+        purse: Purse,
         seed: Option<u64>,
     ) -> Self {
         Self {
@@ -92,8 +91,7 @@ impl State {
             memory: None,
             result_bytes_max: usize::try_from(limits.result_bytes_max).unwrap_or(usize::MAX),
             limits: *limits,
-            pool,
-            pool_bytes: 0,
+            purse,
             operation_last: 0,
             allowance: Allowance::default(),
             now_ms: 0.0,
@@ -109,7 +107,7 @@ impl State {
         let mut state = Self::new(
             Arc::default(),
             &Limits::default(),
-            PoolMemory::new(u64::MAX),
+            PoolMemory::new(u64::MAX).purse(0, u64::MAX),
             Some(1),
         );
         state.allowance.log_bytes = Limits::default().log_bytes_max;
@@ -128,6 +126,22 @@ impl State {
 
     pub(crate) fn set_memory(&mut self, memory: Memory) {
         self.memory = Some(memory);
+    }
+
+    /// See [`Outbox::load_threw`].
+    pub(crate) fn load_threw(&self, thrown: &Thrown) {
+        self.outbox().load_threw(thrown);
+    }
+
+    /// Bytes of linear memory that the instance may have.
+    pub(crate) fn memory_bytes_max(&self) -> u64 {
+        self.allowance.memory_bytes_max.min(MEMORY_BYTES_CEILING)
+    }
+
+    /// Leaves the instance that it was with, which is gone, for another one.
+    pub(crate) fn leave_instance(&mut self) {
+        self.memory = None;
+        self.purse.empty();
     }
 
     /// Prepares an entry that may burn `fuel`, in slices of `slice`.
@@ -163,12 +177,6 @@ impl State {
     }
 }
 
-impl Drop for State {
-    fn drop(&mut self) {
-        self.pool.give_back(self.pool_bytes);
-    }
-}
-
 impl ResourceLimiter for State {
     fn memory_growing(
         &mut self,
@@ -177,17 +185,13 @@ impl ResourceLimiter for State {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let (wanted, more) = (desired as u64, desired.saturating_sub(current) as u64);
-        let limit = self.allowance.memory_bytes_max.min(MEMORY_BYTES_CEILING);
+        let limit = self.memory_bytes_max();
         if wanted > limit {
             return Err(self.deny_memory("memory_bytes_max", wanted, limit));
         }
-        if !self.pool.take(more) {
-            let limit = self.pool.bytes_max();
-            // Others may have given back since.
-            let used = (self.pool.used() + more).max(limit + 1);
-            return Err(self.deny_memory("pool_memory_bytes_max", used, limit));
+        if let Err(full) = self.purse.take(more) {
+            return Err(self.deny_memory(full.limit_name, full.used, full.limit));
         }
-        self.pool_bytes += more;
         self.outbox().memory_bytes = wanted;
         Ok(true)
     }
@@ -196,7 +200,7 @@ impl ResourceLimiter for State {
         // More than the address space of the guest, more than its module allows itself, or the kernel has no more. What
         // was taken from the pool for it is given back with the rest: the isolate ends here.
         tracing::debug!(error = format!("{error:#}"), "memory could not be grown");
-        let limit = self.allowance.memory_bytes_max.min(MEMORY_BYTES_CEILING);
+        let limit = self.memory_bytes_max();
         Err(self.deny_memory("memory_bytes_max", limit + 1, limit))
     }
 

@@ -2,9 +2,9 @@
 
 use crate::{
     loading::Loading,
-    message::{External, Log, OutwardCall},
+    message::{External, Log, OutwardCall, Thrown},
 };
-use coracle_abi::{HOLDS_MAX, TIMERS_MAX};
+use coracle_abi::{HOLDS_MAX, TIMERS_MAX, finish};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Shared by the actor and the store, because the actor can't reach the store while an entry is suspended.
@@ -29,6 +29,19 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Says in the guest's place how a load ended that it never saw.
+    pub(crate) fn load_threw(&mut self, thrown: &Thrown) {
+        // Encoding into a Vec can't fail.
+        let bytes = minicbor::to_vec(thrown).unwrap_or_default();
+        self.finished.push(Finished {
+            invocation: 0,
+            kind: finish::THREW,
+            length: bytes.len(),
+            bytes,
+            fuel_burnt: 0,
+        });
+    }
+
     /// Counts one more pending timer; false, and not counted, where there are as many as may be.
     pub(super) fn timer_started(&mut self) -> bool {
         let room = self.timers < TIMERS_MAX;

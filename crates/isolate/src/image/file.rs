@@ -3,7 +3,7 @@
 //! What is read here is run as native code, so it is read only from where nobody but this user (or root) can have put
 //! it. The hash in it finds accidents; it is no proof against anyone who can write the file.
 
-use super::{Guest, Image, ImageError};
+use super::{Code, Guest, Image, ImageError};
 use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags};
 use sha2::{Digest, Sha256};
 use std::{
@@ -14,12 +14,13 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Starts an image. What follows: the guest's hash, the code's hash, the code, and at the very end the whole's length
-/// and this again, so that it can be found from behind.
-const MAGIC: &[u8; 16] = b"coracle-image-01";
+/// Starts an image. What follows: the hash of what it is made of, the hash of the rest, the length of the guest's code, that
+/// code, the transpiler's code if there is any, and at the very end the whole's length and this again, so that it can be
+/// found from behind.
+const MAGIC: &[u8; 16] = b"coracle-image-02";
 const HEAD_BYTES: usize = MAGIC.len() + 32 + 32;
 const TAIL_BYTES: usize = 8 + MAGIC.len();
-/// Images that a cache folder keeps, of about 8 MB each: two versions, with a second guest or CPU each.
+/// Images that a cache folder keeps, of about 15 MB each: two versions, with a second guest or CPU each.
 const IMAGES_MAX: usize = 4;
 /// The folder of our own inside the cache folder that we are given.
 pub(super) const FOLDER: &str = "coracle";
@@ -59,12 +60,18 @@ impl Image {
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
-        let length = HEAD_BYTES + self.code.len() + TAIL_BYTES;
+        let guest = self.guest.bytes();
+        let transpiler = self.transpiler.as_ref().map_or(&[][..], Code::bytes);
+        let length = HEAD_BYTES + 8 + guest.len() + transpiler.len() + TAIL_BYTES;
         let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&self.guest_hash);
-        bytes.extend_from_slice(&Sha256::digest(&self.code));
-        bytes.extend_from_slice(&self.code);
+        bytes.extend_from_slice(&self.hash);
+        bytes.extend_from_slice(&[0; 32]);
+        bytes.extend_from_slice(&(guest.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(guest);
+        bytes.extend_from_slice(transpiler);
+        let rest = Sha256::digest(&bytes[HEAD_BYTES..]);
+        bytes[HEAD_BYTES - 32..HEAD_BYTES].copy_from_slice(&rest);
         bytes.extend_from_slice(&(length as u64).to_le_bytes());
         bytes.extend_from_slice(MAGIC);
         bytes
@@ -75,12 +82,18 @@ impl Image {
         let length = (bytes.len() as u64).to_le_bytes();
         let body = bytes.strip_prefix(MAGIC)?;
         let body = body.strip_suffix(MAGIC)?.strip_suffix(&length)?;
-        let (guest_hash, body) = body.split_at_checked(32)?;
-        let (code_hash, code) = body.split_at_checked(32)?;
-        let whole = guest_hash == guest.hash && code_hash == &Sha256::digest(code)[..];
-        whole.then(|| Self {
-            guest_hash: guest.hash,
-            code: code.to_vec(),
+        let (hash, body) = body.split_at_checked(32)?;
+        let (rest_hash, rest) = body.split_at_checked(32)?;
+        if hash != guest.image_hash || rest_hash != &Sha256::digest(rest)[..] {
+            return None;
+        }
+        let (guest_length, codes) = rest.split_first_chunk()?;
+        let guest_length = usize::try_from(u64::from_le_bytes(*guest_length)).ok()?;
+        let (code, transpiler) = codes.split_at_checked(guest_length)?;
+        Some(Self {
+            hash: guest.image_hash,
+            guest: Code::Here(code.to_vec()),
+            transpiler: (!transpiler.is_empty()).then(|| Code::Here(transpiler.to_vec())),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The image: the guest, set up, snapshotted and compiled to native code.
+//! The image: the guest, set up, snapshotted and compiled to native code, and with it the transpiler.
 //!
 //! Making one takes seconds, loading one takes a millisecond. A release binary carries its image behind its own end
 //! ([`Image::append_to`]); without one, and on a CPU below the baseline, it is made at the first start and kept in a
@@ -9,10 +9,13 @@ mod snapshot;
 
 use crate::sandbox::{self, Cpu};
 use file::Cache;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use sha2::{Digest, Sha256};
 use std::{
-    io,
+    fs::File,
+    io::{self, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 use wasmtime::{Engine, Module};
 
@@ -28,25 +31,49 @@ pub const WASMTIME_VERSION: &str = env!("CORACLE_WASMTIME_VERSION");
 /// The QuickJS-ng in the built-in guest.
 pub const QUICKJS_VERSION: &str = "0.16.2";
 
-/// The guest as it was built: a plain Wasm module.
+/// The guest as it was built: a plain Wasm module. With it goes the transpiler, if it is to have one.
 #[derive(Clone)]
 pub struct Guest {
     wasm: Vec<u8>,
     hash: [u8; 32],
+    transpiler: &'static [u8],
+    /// What an image of it is known by.
+    image_hash: [u8; 32],
 }
 
+static TRANSPILER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/transpiler.wasm"));
+
 impl Guest {
-    /// The guest that was built together with this crate.
+    /// The guest that was built together with this crate, with the transpiler.
     #[must_use]
     pub fn embedded() -> Self {
-        Self::from_wasm(include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm")).to_vec())
+        let wasm = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
+        Self::from_wasm(wasm.to_vec()).with_transpiler()
     }
 
-    /// Another module with the same exports and imports.
+    /// Another module with the same exports and imports, and no transpiler.
     #[must_use]
     pub fn from_wasm(wasm: Vec<u8>) -> Self {
         let hash = Sha256::digest(&wasm).into();
-        Self { wasm, hash }
+        Self {
+            wasm,
+            hash,
+            transpiler: &[],
+            image_hash: hash,
+        }
+    }
+
+    /// The same guest, with the transpiler that was built together with this crate.
+    #[must_use]
+    pub fn with_transpiler(self) -> Self {
+        // Made when this was built: it takes a while, and nothing but accidents is to be found by it.
+        let transpiler_hash = env!("CORACLE_TRANSPILER_HASH");
+        let image_hash = Sha256::new_with_prefix(self.hash).chain_update(transpiler_hash);
+        Self {
+            transpiler: TRANSPILER,
+            image_hash: image_hash.finalize().into(),
+            ..self
+        }
     }
 
     /// SHA-256 of the module, in hexadecimal: what usage, metrics and cache keys call the guest.
@@ -62,11 +89,29 @@ impl Guest {
     }
 }
 
-/// A compiled snapshot of a guest.
+/// A compiled snapshot of a guest, and the compiled transpiler.
 #[derive(Clone)]
 pub struct Image {
-    guest_hash: [u8; 32],
-    code: Vec<u8>,
+    /// What it is made of: a [`Guest`]'s `image_hash`.
+    hash: [u8; 32],
+    guest: Code,
+    transpiler: Option<Code>,
+}
+
+/// Native code.
+#[derive(Clone)]
+enum Code {
+    Here(Vec<u8>),
+    /// In a file that another process has handed down.
+    HandedDown(Arc<File>),
+}
+
+/// Files in memory that hold the code of an image, for a process that this one starts. Nobody can change them any more.
+pub struct HandedDown {
+    /// The guest's.
+    pub guest: File,
+    /// The transpiler's, if there is one.
+    pub transpiler: Option<File>,
 }
 
 /// Why there is no image.
@@ -132,12 +177,18 @@ impl Image {
     }
 
     fn compile_wasm(guest: &Guest, wasm: &[u8], cpu: Cpu) -> Result<Self, ImageError> {
-        let code = Engine::new(&sandbox::compile_config(cpu))
-            .and_then(|engine| engine.precompile_module(wasm))
-            .map_err(ImageError::compile)?;
+        let engine = Engine::new(&sandbox::compile_config(cpu)).map_err(ImageError::compile)?;
+        let compile = |wasm: &[u8]| {
+            let code = engine.precompile_module(wasm);
+            code.map(Code::Here).map_err(ImageError::compile)
+        };
+        let has_transpiler = !guest.transpiler.is_empty();
         Ok(Self {
-            guest_hash: guest.hash,
-            code,
+            hash: guest.image_hash,
+            guest: compile(wasm)?,
+            transpiler: has_transpiler
+                .then(|| compile(guest.transpiler))
+                .transpose()?,
         })
     }
 
@@ -165,8 +216,11 @@ impl Image {
             return Self::compile_for(guest, cpu);
         };
         let cache = Cache::open(folder)?;
-        let (hash, compatibility) = (guest.hash(), sandbox::compatibility(cpu));
-        let name = format!("{}-{compatibility}.image", &hash[..16]);
+        let hash: String = guest.image_hash[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let name = format!("{hash}-{}.image", sandbox::compatibility(cpu));
         if let Some(image) = cache.read(&name, guest) {
             return Ok(image);
         }
@@ -178,14 +232,96 @@ impl Image {
         Ok(image)
     }
 
-    pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Module> {
-        #[expect(unsafe_code, reason = "loading compiled code is trusting it")]
-        // SAFETY: the code was compiled by this crate: it comes from memory, from behind the end of this executable, or
-        // from a file that only this user or root can have written, and its hash is that of what was written.
-        unsafe {
-            Module::deserialize(engine, &self.code)
+    /// The code in files for processes that this one starts.
+    ///
+    /// # Errors
+    /// When they can't be made.
+    pub fn hand_down(&self) -> io::Result<HandedDown> {
+        Ok(HandedDown {
+            guest: self.guest.hand_down()?,
+            transpiler: self.transpiler.as_ref().map(Code::hand_down).transpose()?,
+        })
+    }
+
+    /// The image that the process which started this one has handed down ([`Image::hand_down`]). All such processes share
+    /// its pages.
+    #[must_use]
+    pub fn handed_down(files: HandedDown) -> Self {
+        let code = |file| Code::HandedDown(Arc::new(file));
+        Self {
+            hash: [0; 32],
+            guest: code(files.guest),
+            transpiler: files.transpiler.map(code),
         }
     }
+
+    pub(crate) fn load_guest(&self, engine: &Engine) -> wasmtime::Result<Module> {
+        self.guest.load(engine)
+    }
+
+    /// `None`: there is none.
+    pub(crate) fn load_transpiler(&self, engine: &Engine) -> wasmtime::Result<Option<Module>> {
+        let code = self.transpiler.as_ref();
+        code.map(|code| code.load(engine)).transpose()
+    }
+}
+
+impl HandedDown {
+    /// The same files, for another process.
+    ///
+    /// # Errors
+    /// When there are too many open.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            guest: self.guest.try_clone()?,
+            transpiler: self.transpiler.as_ref().map(File::try_clone).transpose()?,
+        })
+    }
+}
+
+impl Code {
+    /// Of what is in memory; nothing is handed down twice.
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Here(bytes) => bytes,
+            Self::HandedDown(_) => &[],
+        }
+    }
+
+    fn hand_down(&self) -> io::Result<File> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let mut file = File::from(memfd_create("coracle-image", flags)?);
+        file.write_all(self.bytes())?;
+        // Not `WRITE`, which the kernel refuses while anything, such as its own compaction, holds one of the pages. Nobody
+        // has mapped them for writing, so that both forbid the same.
+        let seals = SealFlags::FUTURE_WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals)?;
+        Ok(file)
+    }
+
+    fn load(&self, engine: &Engine) -> wasmtime::Result<Module> {
+        match self {
+            Self::HandedDown(file) => {
+                let file = file.try_clone()?;
+                #[expect(unsafe_code, reason = "loading compiled code is trusting it")]
+                // SAFETY: the file is what this process was started with, by one that had compiled the code or read it
+                // as below; its seals keep everybody from changing it, and one that has none is refused.
+                unsafe {
+                    wasmtime::ensure!(is_sealed(&file), "the image can still be changed");
+                    Module::deserialize_open_file(engine, file)
+                }
+            }
+            #[expect(unsafe_code, reason = "loading compiled code is trusting it")]
+            // SAFETY: the code was compiled by this crate: it comes from memory, from behind the end of this executable,
+            // or from a file that only this user or root can have written, and its hash is that of what was written.
+            Self::Here(code) => unsafe { Module::deserialize(engine, code) },
+        }
+    }
+}
+
+fn is_sealed(file: &File) -> bool {
+    let needed = SealFlags::FUTURE_WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    fcntl_get_seals(file).is_ok_and(|seals| seals.contains(needed))
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ fn an_image_is_found_behind_an_executable_whatever_that_executable_is() {
     assert!(!Image::is_behind(&plain) && Image::is_behind(&carrying));
     assert!(!Image::is_behind(&folder.path().join("none")));
     let found = Image::behind(&carrying, &guest(1)).unwrap();
-    assert_eq!(found.code, image.code);
+    assert_eq!(found.guest.bytes(), image.guest.bytes());
     // Another guest's image is not taken for this one's.
     assert!(Image::behind(&carrying, &guest(2)).is_none());
     // The copy can be run as before.
@@ -233,7 +233,7 @@ fn guests_and_cpus_do_not_share_a_cached_image() {
         (guest(1), Cpu::Native),
     ] {
         let image = Image::obtain_for(&guest, Some(folder.path()), cpu).unwrap();
-        assert_eq!(image.guest_hash, guest.hash);
+        assert_eq!(image.hash, guest.image_hash);
         let machine = crate::Machine::read();
         let config = crate::SandboxConfig {
             isolates_max: 1,
@@ -254,7 +254,7 @@ fn guests_and_cpus_do_not_share_a_cached_image() {
     }
     for marker in [1, 2] {
         let image = Image::obtain(&guest(marker), Some(folder.path())).unwrap();
-        assert_eq!(image.guest_hash, guest(marker).hash);
+        assert_eq!(image.hash, guest(marker).image_hash);
     }
 }
 
@@ -328,11 +328,15 @@ fn a_folder_that_is_put_in_the_place_of_an_open_cache_is_not_used() {
     fs::rename(own(folder.path()), &taken).unwrap();
     fs::create_dir(own(folder.path())).unwrap();
     let planted = Image {
-        guest_hash: guest(1).hash,
-        code: b"native code of somebody's".to_vec(),
+        hash: guest(1).image_hash,
+        guest: Code::Here(b"native code of somebody's".to_vec()),
+        transpiler: None,
     };
     fs::write(own(folder.path()).join("1.image"), planted.bytes()).unwrap();
-    assert_eq!(cache.read("1.image", &guest(1)).unwrap().code, honest.code);
+    assert_eq!(
+        cache.read("1.image", &guest(1)).unwrap().guest.bytes(),
+        honest.guest.bytes()
+    );
     cache.write("2.image", &honest).unwrap();
     assert!(taken.join("2.image").exists());
     assert_eq!(fs::read_dir(own(folder.path())).unwrap().count(), 1);
@@ -345,21 +349,22 @@ fn a_file_that_others_could_have_put_into_the_cache_is_not_loaded() {
     let file = only_file(folder.path());
     // What an intruder would leave: whole, of this guest, but other code.
     let planted = Image {
-        guest_hash: guest(1).hash,
-        code: b"native code of somebody's".to_vec(),
+        hash: guest(1).image_hash,
+        guest: Code::Here(b"native code of somebody's".to_vec()),
+        transpiler: None,
     };
     let elsewhere = folder.path().join("elsewhere");
 
     fs::write(&file, planted.bytes()).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     let obtained = Image::obtain(&guest(1), Some(folder.path())).unwrap();
-    assert_eq!(obtained.code, honest.code);
+    assert_eq!(obtained.guest.bytes(), honest.guest.bytes());
 
     fs::write(&elsewhere, planted.bytes()).unwrap();
     fs::remove_file(&file).unwrap();
     symlink(&elsewhere, &file).unwrap();
     let obtained = Image::obtain(&guest(1), Some(folder.path())).unwrap();
-    assert_eq!(obtained.code, honest.code);
+    assert_eq!(obtained.guest.bytes(), honest.guest.bytes());
     assert_eq!(fs::read(&elsewhere).unwrap(), planted.bytes());
 
     // A pipe is not waited for.
@@ -367,13 +372,13 @@ fn a_file_that_others_could_have_put_into_the_cache_is_not_loaded() {
     let read_and_write = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, &file, read_and_write).unwrap();
     let obtained = Image::obtain(&guest(1), Some(folder.path())).unwrap();
-    assert_eq!(obtained.code, honest.code);
+    assert_eq!(obtained.guest.bytes(), honest.guest.bytes());
 
     // To change a file's owner takes a privilege that tests may not have.
     if std::os::unix::fs::chown(&file, Some(65_534), None).is_ok() {
         fs::write(&file, planted.bytes()).unwrap();
         let obtained = Image::obtain(&guest(1), Some(folder.path())).unwrap();
-        assert_eq!(obtained.code, honest.code);
+        assert_eq!(obtained.guest.bytes(), honest.guest.bytes());
     }
 }
 

@@ -3,7 +3,7 @@
 //! Holds the promise that every call is answered exactly once, whatever its isolate does and whatever goes wrong here.
 
 use super::{
-    Stats,
+    Stats, TenantUsage,
     queues::{Queues, Taken},
 };
 use crate::{
@@ -62,8 +62,27 @@ impl Executor {
         &*self.clock
     }
 
+    pub(super) fn pool_memory(&self) -> &PoolMemory {
+        &self.pool_memory
+    }
+
     pub(super) fn is_memory_short(&self) -> bool {
         self.pool_memory.is_short(self.sandbox.fresh_bytes())
+    }
+
+    pub(super) fn usage_of(&self, tenant: u64) -> TenantUsage {
+        TenantUsage {
+            cpu_us: self.lock().cpu_of(tenant).as_micros() as u64,
+            memory_bytes: self.pool_memory.used_by(tenant),
+            fresh_bytes: self.sandbox.fresh_bytes(),
+        }
+    }
+
+    pub(super) fn usages(&self) -> Vec<(u64, TenantUsage)> {
+        let tenants = self.pool_memory.tenants().into_iter();
+        tenants
+            .map(|tenant| (tenant, self.usage_of(tenant)))
+            .collect()
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -76,6 +95,7 @@ impl Executor {
             alarms: queues.alarms(),
             memory_bytes: self.pool_memory.used(),
             panics: self.panics.load(Ordering::Relaxed),
+            ..Stats::default()
         }
     }
 
@@ -150,6 +170,7 @@ impl Executor {
         // Before anyone else can run the isolate, so that its events stay in order.
         self.report(isolate, effects.events);
         let mut queues = self.lock();
+        queues.charge(isolate, effects.cpu);
         for change in effects.alarms {
             queues.change_alarm(isolate, change);
         }
@@ -171,7 +192,10 @@ impl Executor {
         // What is left of the isolate goes first: its place is free when that is said.
         self.contain(|| drop(actor));
         self.report(isolate, effects.events);
-        let unserved = self.lock().remove(isolate);
+        let mut queues = self.lock();
+        queues.charge(isolate, effects.cpu);
+        let unserved = queues.remove(isolate);
+        drop(queues);
         for invocation in unserved {
             let verdict = Verdict {
                 detail: "the host failed; the isolate was given up".into(),
@@ -194,6 +218,7 @@ impl Executor {
             | Event::Lingered { .. }
             | Event::Called { .. }
             | Event::CallDropped { .. }
+            | Event::OutboundRefused { .. }
             | Event::Loading { .. }
             | Event::Released { .. } => true,
             Event::Ended { .. } => false,

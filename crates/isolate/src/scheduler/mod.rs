@@ -1,11 +1,12 @@
 //! Running isolates: the [`Scheduler`] trait; [`Threads`], which runs them in this process; and [`Stepper`], which runs
 //! them a turn at a time where time must stand still.
 //!
-//! `queues` decides who runs next, `executor` runs a turn and acts on what comes of it; both are the same for the two.
+//! `queues` decides who runs next and `shares` which tenant's turn it is, `executor` runs a turn and acts on what comes of it; both are the same for the two.
 
 mod alarms;
 mod executor;
 mod queues;
+mod shares;
 mod stepper;
 mod threads;
 
@@ -13,6 +14,7 @@ pub use stepper::{Stepper, StepperConfig};
 pub use threads::{Threads, ThreadsConfig};
 
 use crate::message::Message;
+use coracle_loader::Sign;
 
 /// Where isolates run. What is sent is bytes and numbers, so that it can be a thread or another process.
 pub trait Scheduler: Send + Sync {
@@ -29,6 +31,14 @@ pub trait Scheduler: Send + Sync {
     fn is_memory_short(&self) -> bool {
         false
     }
+    /// Something outside speaks against a tenant. What is done about it is to keep its isolates apart from others', where
+    /// isolates are in several processes.
+    fn suspect(&self, _tenant: u64, _sign: Sign) {}
+    /// What the isolates of a tenant have used, for those who bound it.
+    fn usage_of(&self, tenant: u64) -> TenantUsage {
+        let _ = tenant;
+        TenantUsage::default()
+    }
     /// Whether it is well.
     fn health(&self) -> Health;
     /// Figures for metrics.
@@ -42,6 +52,17 @@ pub struct Health {
     pub threads: usize,
     /// Threads that have been in one slice for longer than a second: they are stuck, and the process should end.
     pub threads_lost: usize,
+}
+
+/// What the isolates of a tenant have used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TenantUsage {
+    /// CPU time since the scheduler was made, in microseconds. That of a call under way counts as it goes.
+    pub cpu_us: u64,
+    /// Linear memory at this moment, in bytes.
+    pub memory_bytes: u64,
+    /// What a fresh isolate takes of it before it runs anything.
+    pub fresh_bytes: u64,
 }
 
 /// Figures for metrics.
@@ -61,4 +82,8 @@ pub struct Stats {
     pub memory_bytes: u64,
     /// Panics of the host that were contained. Each is a fault of ours.
     pub panics: u64,
+    /// Processes that isolates are in; 0 where they are in this one.
+    pub cordons: usize,
+    /// Of these, how many were lost so far.
+    pub cordons_lost: u64,
 }

@@ -1,10 +1,11 @@
 //! Who runs next, who has been sent what, and when to tell whom the time.
 //!
-//! Isolates share a few threads. Each runs for a fifth of a millisecond at a time; who is new or was waiting goes before who
-//! has just used a whole slice, though not always, so that neither can starve the other. Cancelling, ending and wall
-//! time come before both, and run no code. This is plain data under one lock: nothing here runs a guest or calls out.
+//! Isolates share a few threads. Each runs for a fifth of a millisecond at a time. First comes the tenant that has had least
+//! of the CPU for its weight ([`Shares`]); among its isolates, who is new or was waiting goes before who has just used a
+//! whole slice, though not always, so that neither can starve the other. Cancelling, ending and wall time come before all
+//! of that, and run no code. This is plain data under one lock: nothing here runs a guest or calls out.
 
-use super::alarms::Alarms;
+use super::{alarms::Alarms, shares::Shares};
 use crate::{
     actor::{Actor, Alarm, AlarmChange, AlarmOf, Mail, Turn},
     message::{Call, WorkerSpec},
@@ -23,23 +24,24 @@ const SHARE_OF_WHAT_IS_LEFT: usize = 7;
 const RUNNING_PER_TENANT_MIN: usize = 8;
 /// Isolates that keep their stack, of some 14 KiB, while they rest: it makes their next call quicker.
 const RESTING_STACKS_MAX: usize = 64;
+/// What a turn is taken to cost until it is over: a slice.
+const TURN_EXPECTED: Duration = Duration::from_micros(200);
 /// Alarms that ring at once; the lock is given back in between.
 const ALARMS_AT_ONCE_MAX: usize = 1_000;
 
 pub(super) struct Queues {
     isolates: HashMap<u64, Slot>,
     urgent: VecDeque<Ticket>,
-    fresh: VecDeque<Ticket>,
-    used: VecDeque<Ticket>,
+    /// The other two lanes of each tenant. One that has been here stays: there are as many as can log in.
+    tenants: HashMap<u64, Lanes>,
+    /// What each of them has had of the CPU, and so whose turn it is.
+    shares: Shares,
     ticket_last: u64,
     queued: usize,
-    fresh_in_a_row: u32,
     /// Isolates in the middle of running code, on a thread or between two slices.
     running: usize,
     /// Of these, whose they are.
     running_of: HashMap<u64, usize>,
-    /// Tickets of the lane of who is new or was waiting, put aside because their tenant runs too many.
-    aside: BTreeMap<u64, VecDeque<Ticket>>,
     /// Stacks that isolates hold, running or resting.
     stacks: usize,
     stacks_max: usize,
@@ -71,9 +73,19 @@ enum Lane {
     Used,
 }
 
+/// The isolates of one tenant that wait for a thread.
+#[derive(Default)]
+struct Lanes {
+    fresh: VecDeque<Ticket>,
+    used: VecDeque<Ticket>,
+    fresh_in_a_row: u32,
+}
+
 /// An isolate, as the queues know it.
 struct Slot {
     tenant: u64,
+    /// What its tenant was charged for the turn under way, before anybody knows what it costs.
+    charged: Duration,
     /// Away while a thread runs it.
     actor: Option<Box<Actor>>,
     inbox: Vec<Mail>,
@@ -107,14 +119,12 @@ impl Queues {
         Self {
             isolates: HashMap::new(),
             urgent: VecDeque::new(),
-            fresh: VecDeque::new(),
-            used: VecDeque::new(),
+            tenants: HashMap::new(),
+            shares: Shares::default(),
             ticket_last: 0,
             queued: 0,
-            fresh_in_a_row: 0,
             running: 0,
             running_of: HashMap::new(),
-            aside: BTreeMap::new(),
             stacks: 0,
             stacks_max,
             resting: BTreeMap::new(),
@@ -146,13 +156,20 @@ impl Queues {
         self.alarms.len()
     }
 
+    /// CPU time that the isolates of a tenant have used so far.
+    pub(super) fn cpu_of(&self, tenant: u64) -> Duration {
+        self.shares.cpu_of(tenant)
+    }
+
     // --- mail ---
 
     /// Makes a slot. One that is there already stays: ids are never reused.
     pub(super) fn start(&mut self, isolate: u64, worker: WorkerSpec) {
         let (tenant, wall_ms_max) = (worker.tenant, worker.limits.wall_ms_max);
+        self.shares.set_weight(tenant, worker.share.weight);
         self.isolates.entry(isolate).or_insert_with(|| Slot {
             tenant,
+            charged: Duration::ZERO,
             actor: Some(Box::new(Actor::new(isolate, worker))),
             inbox: Vec::new(),
             place: None,
@@ -237,71 +254,99 @@ impl Queues {
         };
         self.queued += usize::from(slot.place.is_none());
         slot.place = Some((lane, ticket));
-        self.lane(lane).push_back(ticket);
-    }
-
-    fn lane(&mut self, lane: Lane) -> &mut VecDeque<Ticket> {
+        let tenant = slot.tenant;
+        let lanes = self.tenants.entry(tenant).or_default();
         match lane {
-            Lane::Urgent => &mut self.urgent,
-            Lane::Fresh => &mut self.fresh,
-            Lane::Used => &mut self.used,
+            Lane::Urgent => return self.urgent.push_back(ticket),
+            Lane::Fresh => lanes.fresh.push_back(ticket),
+            Lane::Used => lanes.used.push_back(ticket),
         }
+        self.shares.set_ready(tenant);
     }
 
     /// Takes the isolate whose turn it is.
     pub(super) fn take_next(&mut self) -> Option<Taken> {
-        if let Some(isolate) = self.first_in(Lane::Urgent, false) {
+        if let Some(isolate) = self.first_urgent() {
             return self.take(isolate, true);
         }
         // Once every stack is in use, only those that hold one go on.
         let only_with_stack = self.stacks >= self.stacks_max && self.resting.is_empty();
-        let lanes: &[Lane] = if only_with_stack {
-            &[Lane::Used]
-        } else if self.fresh_in_a_row < FRESH_IN_A_ROW_MAX {
-            &[Lane::Fresh, Lane::Used]
-        } else {
-            &[Lane::Used, Lane::Fresh]
-        };
-        let (lane, isolate) = lanes.iter().find_map(|lane| {
-            let first = match lane {
-                Lane::Fresh => self.first_fresh(),
-                _ => self.first_in(*lane, only_with_stack),
-            };
-            Some((*lane, first?))
+        let isolate = self.first_by_share(|queues, tenant| {
+            if only_with_stack {
+                return queues.first_used(tenant, true);
+            }
+            let lanes = queues.tenants.get(&tenant)?;
+            if lanes.fresh_in_a_row < FRESH_IN_A_ROW_MAX {
+                let fresh = queues.first_fresh(tenant);
+                fresh.or_else(|| queues.first_used(tenant, false))
+            } else {
+                let used = queues.first_used(tenant, false);
+                used.or_else(|| queues.first_fresh(tenant))
+            }
         })?;
-        self.fresh_in_a_row = match lane {
-            Lane::Fresh => self.fresh_in_a_row + 1,
-            _ => 0,
-        };
         self.take(isolate, false)
     }
 
     /// Takes an isolate that is new or was waiting, or has urgent mail: nothing that may be in the middle of something
     /// long.
     pub(super) fn take_fresh(&mut self) -> Option<Taken> {
-        if let Some(isolate) = self.first_in(Lane::Urgent, false) {
+        if let Some(isolate) = self.first_urgent() {
             return self.take(isolate, true);
         }
         if self.stacks >= self.stacks_max {
             return None;
         }
-        let isolate = self.first_fresh()?;
+        let isolate = self.first_by_share(Self::first_fresh)?;
         self.take(isolate, false)
     }
 
-    /// The first that is new or was waiting and whose tenant may run one more: endless loops of one can't take every
-    /// stack.
-    fn first_fresh(&mut self) -> Option<u64> {
-        while let Some(isolate) = self.first_in(Lane::Fresh, false) {
-            let slot = self.isolates.get(&isolate)?;
-            if slot.running || self.may_run(slot.tenant) {
+    /// What `first_of` finds of the first tenant, in the order of their turns, of which it finds anything.
+    fn first_by_share(
+        &mut self,
+        mut first_of: impl FnMut(&mut Self, u64) -> Option<u64>,
+    ) -> Option<u64> {
+        let mut turn = self.shares.first();
+        while let Some(of) = turn {
+            // Before its lanes are looked at, which may show that it has nothing to run.
+            let next = self.shares.after(of);
+            if let Some(isolate) = first_of(self, of.tenant) {
+                self.shares.served(of);
                 return Some(isolate);
             }
-            if let Some((_, ticket)) = slot.place {
-                self.aside.entry(slot.tenant).or_default().push_back(ticket);
+            let lanes = self.tenants.get(&of.tenant);
+            match lanes.is_none_or(|lanes| lanes.fresh.is_empty() && lanes.used.is_empty()) {
+                true => self.shares.set_unready(of.tenant),
+                false => self.shares.passed_over(of.tenant),
             }
+            turn = next;
         }
         None
+    }
+
+    fn first_urgent(&mut self) -> Option<u64> {
+        let isolates = &self.isolates;
+        first_in(isolates, &mut self.urgent, Lane::Urgent, |_| true)
+    }
+
+    /// The first of a tenant's that has used a whole slice; where `only_with_stack`, of those that hold a stack.
+    fn first_used(&mut self, tenant: u64, only_with_stack: bool) -> Option<u64> {
+        let lanes = self.tenants.get_mut(&tenant)?;
+        let may_go = |slot: &Slot| slot.stack || !only_with_stack;
+        let first = first_in(&self.isolates, &mut lanes.used, Lane::Used, may_go)?;
+        lanes.fresh_in_a_row = 0;
+        Some(first)
+    }
+
+    /// The first of a tenant's that is new or was waiting, if the tenant may run one more: endless loops of one can't take
+    /// every stack.
+    fn first_fresh(&mut self, tenant: u64) -> Option<u64> {
+        if !self.may_run(tenant) {
+            return None;
+        }
+        let lanes = self.tenants.get_mut(&tenant)?;
+        let first = first_in(&self.isolates, &mut lanes.fresh, Lane::Fresh, |_| true)?;
+        lanes.fresh_in_a_row += 1;
+        Some(first)
     }
 
     fn may_run(&self, tenant: u64) -> bool {
@@ -334,41 +379,6 @@ impl Queues {
         if *of_tenant == 0 {
             self.running_of.remove(&tenant);
         }
-        // Whoever was put aside and may run now is next, one of each tenant.
-        let tenants: Vec<u64> = self.aside.keys().copied().collect();
-        for tenant in tenants {
-            if !self.may_run(tenant) {
-                continue;
-            }
-            let waiting = self.aside.get_mut(&tenant);
-            let ticket = waiting.and_then(VecDeque::pop_front);
-            self.fresh.extend(ticket);
-            if self.aside.get(&tenant).is_some_and(VecDeque::is_empty) {
-                self.aside.remove(&tenant);
-            }
-        }
-    }
-
-    /// Takes the first place in a lane that still counts; where `only_with_stack`, of an isolate that holds a stack.
-    fn first_in(&mut self, lane: Lane, only_with_stack: bool) -> Option<u64> {
-        let mut position = 0;
-        loop {
-            let ticket = *self.lane(lane).get(position)?;
-            let slot = self.isolates.get(&ticket.isolate);
-            let counts = slot.filter(|slot| slot.place == Some((lane, ticket)));
-            match counts {
-                // Away, to give its stack back; it keeps its place.
-                Some(slot) if slot.actor.is_none() => position += 1,
-                Some(slot) if only_with_stack && !slot.stack => position += 1,
-                Some(_) => {
-                    self.lane(lane).remove(position);
-                    return Some(ticket.isolate);
-                }
-                None => {
-                    self.lane(lane).remove(position);
-                }
-            }
-        }
     }
 
     fn take(&mut self, isolate: u64, urgent: bool) -> Option<Taken> {
@@ -379,6 +389,9 @@ impl Queues {
         }
         let mut stack_from = None;
         if !urgent {
+            // Before it has run, so that no other thread takes the tenant's next one on the same account.
+            slot.charged = TURN_EXPECTED;
+            self.shares.charge(slot.tenant, TURN_EXPECTED);
             self.set_running(isolate, true);
             let slot = self.isolates.get_mut(&isolate)?;
             // The stack is taken before, because whoever runs may end up in the middle of something.
@@ -418,6 +431,14 @@ impl Queues {
         Some((isolate, slot.actor.take()?))
     }
 
+    /// A turn is over, and this is what it cost.
+    pub(super) fn charge(&mut self, isolate: u64, cpu: Duration) {
+        if let Some(slot) = self.isolates.get_mut(&isolate) {
+            let charged = std::mem::take(&mut slot.charged);
+            self.shares.settle(slot.tenant, charged, cpu);
+        }
+    }
+
     pub(super) fn put_back(&mut self, isolate: u64, actor: Box<Actor>, turn: Turn) {
         let Some(slot) = self.isolates.get_mut(&isolate) else {
             return;
@@ -440,6 +461,8 @@ impl Queues {
         } else {
             match turn {
                 Turn::More => Lane::Used,
+                // Not held back with those that need a stack: it has one.
+                Turn::Ready | Turn::Idle if running => Lane::Used,
                 Turn::Ready => Lane::Fresh,
                 Turn::Idle | Turn::Ended if slot.inbox.is_empty() => return,
                 Turn::Idle | Turn::Ended => Lane::Fresh,
@@ -530,3 +553,31 @@ impl Queues {
         }
     }
 }
+
+/// Takes the first place in a lane that still counts, of an isolate that may go.
+fn first_in(
+    isolates: &HashMap<u64, Slot>,
+    lane: &mut VecDeque<Ticket>,
+    of: Lane,
+    may_go: impl Fn(&Slot) -> bool,
+) -> Option<u64> {
+    let mut position = 0;
+    loop {
+        let ticket = *lane.get(position)?;
+        let slot = isolates.get(&ticket.isolate);
+        match slot.filter(|slot| slot.place == Some((of, ticket))) {
+            // Away, to give its stack back; it keeps its place.
+            Some(slot) if slot.actor.is_none() || !may_go(slot) => position += 1,
+            Some(_) => {
+                lane.remove(position);
+                return Some(ticket.isolate);
+            }
+            None => {
+                lane.remove(position);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

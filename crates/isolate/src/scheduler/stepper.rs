@@ -1,6 +1,6 @@
 //! A scheduler without threads: whoever holds it runs isolates a turn at a time.
 
-use super::{Health, Scheduler, Stats, executor::Executor};
+use super::{Health, Scheduler, Stats, TenantUsage, executor::Executor};
 use crate::{
     actor::Pace,
     clock::Clock,
@@ -66,6 +66,10 @@ impl Stepper {
 impl Scheduler for Stepper {
     fn send(&self, message: Message) {
         self.0.send(message, |_| {});
+    }
+
+    fn usage_of(&self, tenant: u64) -> TenantUsage {
+        self.0.usage_of(tenant)
     }
 
     fn health(&self) -> Health {

@@ -1,7 +1,7 @@
 //! Isolates on threads of this process.
 
 use super::{
-    Health, Scheduler, Stats,
+    Health, Scheduler, Stats, TenantUsage,
     executor::Executor,
     queues::{Queues, Taken},
 };
@@ -9,12 +9,13 @@ use crate::{
     actor::Pace,
     clock::Clock,
     message::{Event, Message},
+    pool_memory::PoolMemory,
     sandbox::Sandbox,
 };
 use std::{
     sync::{
-        Arc, Condvar, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -47,28 +48,71 @@ struct Shared {
     closing: AtomicBool,
 }
 
-/// When a thread began its turn, in milliseconds of the monotonic clock and one more; 0 while it waits.
+/// A thread's turn, for whoever watches.
 #[derive(Default)]
-struct Beat(AtomicU64);
+struct Beat {
+    /// When it began, in milliseconds of the monotonic clock and one more; 0 while the thread waits.
+    began: AtomicU64,
+    /// The thread's number; 0 before there is one.
+    thread: AtomicI32,
+    /// The last turn that was found to be long.
+    long: Mutex<Option<LongTurn>>,
+}
+
+/// A turn that is long, when it was first found to be.
+#[derive(Clone, Copy)]
+struct LongTurn {
+    began: u64,
+    at: u64,
+    cpu: Duration,
+}
 
 impl Beat {
-    /// Takes a beat that nobody has; false where somebody has it.
+    /// Takes a beat that nobody has, for this thread; false where somebody has it.
     fn claim(&self, now: u64) -> bool {
         let (free, order) = (0, Ordering::Relaxed);
-        self.0.compare_exchange(free, now, order, order).is_ok()
+        let is_mine = self.began.compare_exchange(free, now, order, order).is_ok();
+        if is_mine {
+            self.is_of_this_thread();
+        }
+        is_mine
+    }
+
+    fn is_of_this_thread(&self) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        self.thread.store(thread, Ordering::Relaxed);
     }
 
     fn begin(&self, now: u64) {
-        self.0.store(now, Ordering::Relaxed);
+        self.began.store(now, Ordering::Relaxed);
     }
 
     fn end(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.began.store(0, Ordering::Relaxed);
     }
 
-    fn is_lost(&self, now: u64) -> bool {
-        let began = self.0.load(Ordering::Relaxed);
-        began > 0 && now.saturating_sub(began) > TURN_LOST_AFTER.as_millis() as u64
+    /// Whether its thread is stuck: in a turn that has taken long, and still works. One that does not work has no core on a
+    /// busy machine, most likely, and gets longer. To be asked again and again: what a thread does is seen between two looks.
+    fn is_lost(&self, now: u64, clock: &dyn Clock) -> bool {
+        let began = self.began.load(Ordering::Relaxed);
+        let took = Duration::from_millis(now.saturating_sub(began));
+        if began == 0 || took <= TURN_LOST_AFTER {
+            return false;
+        }
+        let Some(cpu) = clock.cpu_of(self.thread.load(Ordering::Relaxed)) else {
+            return true;
+        };
+        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = match *long {
+            Some(long) if long.began == began => long,
+            _ => {
+                let at = now;
+                *long.insert(LongTurn { began, at, cpu })
+            }
+        };
+        let watched = Duration::from_millis(now - first.at);
+        let works = !watched.is_zero() && cpu.saturating_sub(first.cpu) >= watched / 2;
+        works || took > TURN_STARVED_MAX
     }
 }
 
@@ -76,8 +120,10 @@ impl Beat {
 const ASSISTANTS_MAX: usize = 8;
 /// Turns that one assistance takes at most: a call, and the end of the isolate that served the one before.
 const ASSISTED_TURNS_MAX: usize = 2;
-/// A turn that takes this long is a stuck thread.
+/// A turn that takes this long while its thread works is a stuck thread.
 const TURN_LOST_AFTER: Duration = Duration::from_secs(1);
+/// The same where the thread does not work: it waits for a core, or for ever.
+const TURN_STARVED_MAX: Duration = Duration::from_secs(30);
 /// A thread without work looks around this often, in case the clock was set rather than passed.
 const PARKED_MAX: Duration = Duration::from_secs(1);
 
@@ -120,6 +166,18 @@ impl Threads {
             })
             .collect();
         Self { shared, threads }
+    }
+
+    /// What the isolates of each tenant have used that has had any.
+    #[must_use]
+    pub fn usages(&self) -> Vec<(u64, TenantUsage)> {
+        self.shared.executor.usages()
+    }
+
+    /// The account of linear memory that all isolates draw on.
+    #[must_use]
+    pub fn pool_memory(&self) -> PoolMemory {
+        self.shared.executor.pool_memory().clone()
     }
 }
 
@@ -182,12 +240,17 @@ impl Scheduler for Threads {
         self.shared.executor.is_memory_short()
     }
 
+    fn usage_of(&self, tenant: u64) -> TenantUsage {
+        self.shared.executor.usage_of(tenant)
+    }
+
     fn health(&self) -> Health {
         let now = self.shared.now();
+        let clock = self.shared.executor.clock();
         let beats = self.shared.beats.iter().chain(&self.shared.assistants);
         Health {
             threads: self.shared.beats.len(),
-            threads_lost: beats.filter(|beat| beat.is_lost(now)).count(),
+            threads_lost: beats.filter(|beat| beat.is_lost(now, clock)).count(),
         }
     }
 
@@ -203,6 +266,7 @@ impl Shared {
 
     /// A thread's life.
     fn run(&self, index: usize) {
+        self.beats[index].is_of_this_thread();
         while let Some(taken) = self.next() {
             self.beats[index].begin(self.now());
             self.executor.run(taken, Pace::OWN_THREAD);

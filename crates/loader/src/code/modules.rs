@@ -16,8 +16,6 @@ pub const MODULE_NAME_BYTES_MAX: usize = 1_024;
 /// Names that start like this are the runtime's own modules.
 const RESERVED_PREFIXES: [&str; 3] = ["cloudflare:", "coracle:", "node:"];
 
-const TYPESCRIPT_ENDINGS: [&str; 3] = [".ts", ".tsx", ".jsx"];
-
 /// How many of the modules' names an error about the main module repeats.
 const NAMES_SUGGESTED_MAX: usize = 5;
 
@@ -129,19 +127,6 @@ fn check_body(module: &Module, size_fits: bool, limits: &Limits, problems: &mut 
             format!("Module \"{name}\" has no body."),
             "set exactly one of esModule, commonJs, text, json and data",
         ),
-        ModuleBody::EsModule(_)
-            if TYPESCRIPT_ENDINGS
-                .iter()
-                .any(|ending| module.name.ends_with(ending)) =>
-        {
-            (
-                ProblemCode::ModuleTypeScript,
-                format!(
-                    "Module \"{name}\" must be compiled first: TypeScript and JSX are not accepted."
-                ),
-                "bundle it, and pass the generated JavaScript modules",
-            )
-        }
         ModuleBody::Wasm(_) => (
             ProblemCode::ModuleWasm,
             format!("Module \"{name}\" is WebAssembly, which is not available yet."),

@@ -52,8 +52,6 @@ pub enum ProblemCode {
     ModuleNameRepeated,
     /// A module has no body.
     ModuleBodyMissing,
-    /// A module is TypeScript.
-    ModuleTypeScript,
     /// A module is WebAssembly.
     ModuleWasm,
     /// A JSON module does not parse.

@@ -28,15 +28,15 @@ impl Core {
             Ok(owner) => {
                 owner.workers.insert(worker);
                 let tenant = owner.tenant;
-                let (place, waiting) = (Place::Nowhere, BTreeSet::new());
                 self.workers.insert(
                     worker,
                     Worker {
                         session,
                         tenant,
                         released: false,
-                        place,
-                        waiting,
+                        place: Place::Nowhere,
+                        waiting: BTreeSet::new(),
+                        paused: BTreeSet::new(),
                     },
                 );
             }
@@ -48,6 +48,7 @@ impl Core {
         &mut self,
         call: CallId,
         worker: WorkerId,
+        wait_ms_max: u64,
         effects: &mut Vec<Effect>,
     ) {
         if self.calls.contains_key(&call) {
@@ -55,7 +56,7 @@ impl Core {
         }
         let Some(Worker {
             session,
-            place,
+            tenant,
             released: false,
             ..
         }) = self.workers.get(&worker)
@@ -67,23 +68,30 @@ impl Core {
             });
             return;
         };
-        let (session, place) = (*session, *place);
-        if let Err(refusal) = self.admit_call(session) {
+        let (session, tenant) = (*session, *tenant);
+        let wait_ms_max = wait_ms_max.min(self.config.queue_wait_ms_max);
+        let admitted = self
+            .admit_wait(tenant, worker, wait_ms_max)
+            .and_then(|()| self.admit_call(session));
+        if let Err(refusal) = admitted {
             effects.push(Effect::RefuseCall { call, refusal });
             return;
         }
+        let seat = Seat::Waiting;
         self.calls.insert(
             call,
             Call {
                 worker,
                 session,
-                seat: Seat::Waiting,
+                arrived_ms: self.now_ms,
+                deadline_ms: self.now_ms.saturating_add(wait_ms_max),
+                seat,
             },
         );
-        match place {
-            Place::Live(slot) => self.dispatch(call, slot, effects),
-            Place::Nowhere if self.slots.has_free() => self.start_isolate(worker, &[call], effects),
-            Place::Nowhere | Place::Waiting(_) => self.enter_queue(call, worker, effects),
+        if self.may_begin(tenant) {
+            self.place(call, worker, effects);
+        } else {
+            self.pause(call, worker, effects);
         }
     }
 
@@ -103,11 +111,29 @@ impl Core {
         Ok(owner)
     }
 
-    /// Counts the call for its session if there is room for it.
-    fn admit_call(&mut self, session: SessionId) -> Result<(), Refusal> {
+    /// Refuses a call that would wait for longer than it may, as far as that is known.
+    fn admit_wait(
+        &self,
+        tenant: TenantId,
+        worker: WorkerId,
+        wait_ms_max: u64,
+    ) -> Result<(), Refusal> {
         if self.is_draining() {
             return Err(Refusal::Draining);
         }
+        match self.wait_known(tenant, worker) {
+            Some((exceeded, wait_ms)) if wait_ms > wait_ms_max => Err(Refusal::Quota {
+                quota: exceeded.quota,
+                limit: exceeded.limit,
+                used: exceeded.used,
+                retry_after_ms: wait_ms,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts the call for its session if there is room for it.
+    fn admit_call(&mut self, session: SessionId) -> Result<(), Refusal> {
         let limit = self.config.calls_in_flight_max;
         if self.calls.len() as u64 >= limit {
             return Err(Refusal::CallsInFlight { limit });

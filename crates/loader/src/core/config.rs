@@ -3,7 +3,7 @@
 use crate::limits::grouped;
 use std::fmt::Write;
 
-/// The server-wide limits. Each counts what it names at one moment.
+/// The server-wide limits. Each counts what it names at one moment, unless its name says a time.
 ///
 /// [`CORE_CONFIG_SPECS`] says what each one means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub struct CoreConfig {
     pub calls_in_flight_per_session_max: u64,
     pub workers_per_session_max: u64,
     pub calls_queued_max: u64,
+    pub queue_wait_ms_max: u64,
 }
 
 impl Default for CoreConfig {
@@ -29,6 +30,7 @@ impl Default for CoreConfig {
             calls_in_flight_per_session_max: 1_000,
             workers_per_session_max: 10_000,
             calls_queued_max: 1_000,
+            queue_wait_ms_max: 10_000,
         }
     }
 }
@@ -47,7 +49,7 @@ pub struct CoreConfigSpec {
 }
 
 /// Every server-wide limit, in the order of the fields.
-pub const CORE_CONFIG_SPECS: [CoreConfigSpec; 5] = [
+pub const CORE_CONFIG_SPECS: [CoreConfigSpec; 6] = [
     CoreConfigSpec {
         text: "isolates_max",
         get: |config| config.isolates_max,
@@ -76,7 +78,13 @@ pub const CORE_CONFIG_SPECS: [CoreConfigSpec; 5] = [
         text: "calls_queued_max",
         get: |config| config.calls_queued_max,
         outcome: "call refused, `overloaded`",
-        description: "Calls that wait for an isolate, if only until an idle one has gone.",
+        description: "Calls that wait for an isolate, if only until an idle one has gone, or for a quota of their tenant's.",
+    },
+    CoreConfigSpec {
+        text: "queue_wait_ms_max",
+        get: |config| config.queue_wait_ms_max,
+        outcome: "call refused, `overloaded`",
+        description: "Milliseconds that a call waits before it begins; its `wall_ms_max` if that is less.",
     },
 ];
 

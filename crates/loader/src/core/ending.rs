@@ -45,8 +45,8 @@ impl Core {
     pub(super) fn call_dropped(&mut self, call: CallId, effects: &mut Vec<Effect>) {
         match self.calls.get_mut(&call).map(|known| &mut known.seat) {
             None => {}
-            Some(Seat::Waiting) => {
-                self.leave_queue(call);
+            Some(Seat::Waiting | Seat::Paused) => {
+                self.leave_queue(call, effects);
                 effects.push(Effect::LoseCall {
                     call,
                     cause: LossCause::Cancelled,
@@ -68,7 +68,9 @@ impl Core {
         };
         known.released = true;
         match known.place {
-            Place::Live(slot) if self.slots.get(slot).state == SlotState::Idle => {
+            Place::Live(slot)
+                if known.paused.is_empty() && self.slots.get(slot).state == SlotState::Idle =>
+            {
                 self.end_isolate(
                     slot,
                     EndCause::WorkerReleased,
@@ -92,8 +94,8 @@ impl Core {
             {
                 continue;
             }
-            while let Some(call) = self.first_waiting(worker) {
-                self.leave_queue(call);
+            while let Some(call) = self.first_held_back(worker) {
+                self.leave_queue(call, effects);
                 effects.push(Effect::LoseCall {
                     call,
                     cause: LossCause::Cancelled,
@@ -105,6 +107,12 @@ impl Core {
             self.workers.remove(&worker);
         }
         self.sessions.remove(&session);
+    }
+
+    /// The first of a worker's calls that have not begun.
+    fn first_held_back(&self, worker: WorkerId) -> Option<CallId> {
+        let paused = self.workers.get(&worker)?.paused.first().copied();
+        paused.or_else(|| self.first_waiting(worker))
     }
 
     pub(super) fn isolate_ended(&mut self, isolate: IsolateId, effects: &mut Vec<Effect>) {
@@ -140,7 +148,7 @@ impl Core {
         let Some(known) = self.workers.get(&worker) else {
             return;
         };
-        if known.released && known.place == Place::Nowhere {
+        if known.released && known.place == Place::Nowhere && known.paused.is_empty() {
             if let Some(owner) = self.sessions.get_mut(&known.session) {
                 owner.workers.remove(&worker);
             }
@@ -194,7 +202,7 @@ impl Core {
         } else if self
             .workers
             .get(&worker)
-            .is_some_and(|known| known.released)
+            .is_some_and(|known| known.released && known.paused.is_empty())
         {
             self.end_isolate(
                 slot,

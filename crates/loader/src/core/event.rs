@@ -1,6 +1,6 @@
 //! What the core is told, what it answers, and the closed sets of reasons in between.
 
-use super::{CallId, IsolateId, SessionId, TenantId, WorkerId};
+use super::{CallId, IsolateId, Quota, SessionId, TenantId, WorkerId};
 
 /// Something that happened.
 ///
@@ -38,6 +38,8 @@ pub enum Event {
         call: CallId,
         /// The worker that it is for.
         worker: WorkerId,
+        /// How long it may wait before it begins, in milliseconds; `queue_wait_ms_max` if that is less.
+        wait_ms_max: u64,
     },
     /// The client dropped a call and does not want its result.
     ///
@@ -62,6 +64,27 @@ pub enum Event {
         /// The isolate.
         isolate: IsolateId,
     },
+    /// What a tenant's isolates have used. Said before what depends on it: calls that arrive for the tenant, its isolates that
+    /// end, and time that passes while some of its calls wait.
+    TenantMeasured {
+        /// The tenant.
+        tenant: TenantId,
+        /// CPU time since the server started, in microseconds.
+        cpu_us: u64,
+        /// Linear memory at this moment, in bytes.
+        memory_bytes: u64,
+        /// What a fresh isolate takes at least, in bytes.
+        fresh_bytes: u64,
+    },
+    /// A worker has sent bytes by a policy.
+    BytesSent {
+        /// The worker's tenant.
+        tenant: TenantId,
+        /// How many.
+        bytes: u64,
+    },
+    /// Nothing but time: as asked with [`Core::wake_at_ms`](super::Core::wake_at_ms).
+    TimePassed,
     /// The isolates together have almost as much memory as they may. One that is idle goes, if there is one; it is said
     /// again while memory stays short.
     MemoryShort,
@@ -158,13 +181,44 @@ pub enum Refusal {
         /// `workers_per_session_max`.
         limit: u64,
     },
-    /// Every isolate is busy, and as many calls wait for one as may.
+    /// Every isolate that the tenant can have is busy, and as many calls wait for one as may.
     #[error(
-        "overloaded: all {limit} isolates (isolates_max) are busy and the queue is full; retry later"
+        "overloaded: the server's isolates (isolates_max is {limit}) are busy and the queue is full; \
+         retry in {retry_after_ms} ms"
     )]
     Isolates {
-        /// `isolates_max`.
+        /// `isolates_max` of the server.
         limit: u64,
+        /// When there may be one: about as long as those in line have waited.
+        retry_after_ms: u64,
+    },
+    /// No isolate became free in the time that the call may wait.
+    #[error(
+        "overloaded: the server's isolates (isolates_max is {limit}) were busy for the {waited_ms} ms that the call may \
+         wait (queue_wait_ms_max, or its wall_ms_max); retry in {retry_after_ms} ms"
+    )]
+    QueueWait {
+        /// `isolates_max` of the server.
+        limit: u64,
+        /// How long it waited.
+        waited_ms: u64,
+        /// When there may be one: about as long as it has waited.
+        retry_after_ms: u64,
+    },
+    /// The tenant has used up a quota, and the call would have to wait, or has waited, for longer than it may.
+    #[error(
+        "overloaded: the tenant's {quota} is {limit}, and {used} are used; retry in {retry_after_ms} ms"
+    )]
+    Quota {
+        /// Which one.
+        quota: Quota,
+        /// What it is, in the unit of its name.
+        limit: u64,
+        /// What is used, in the same unit, rounded up. It may be more: what runs goes on.
+        used: u64,
+        /// When there is something left again; where that hangs on calls that run, about as long as those in line have
+        /// waited.
+        retry_after_ms: u64,
     },
 }
 
@@ -175,7 +229,9 @@ impl Refusal {
             Self::Draining
             | Self::CallsInFlight { .. }
             | Self::SessionCalls { .. }
-            | Self::Isolates { .. } => true,
+            | Self::Isolates { .. }
+            | Self::QueueWait { .. }
+            | Self::Quota { .. } => true,
             Self::SessionClosed | Self::Workers { .. } => false,
         }
     }
@@ -206,7 +262,7 @@ impl LossCause {
 /// Why an isolate is taken down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndCause {
-    /// It was idle for longest, and its slot was needed.
+    /// It was idle for longest among its tenant's, and its slot or its memory was needed.
     Evicted,
     /// A call left it in a state in which nothing may run again.
     NotReusable,

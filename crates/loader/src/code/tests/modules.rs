@@ -119,16 +119,9 @@ fn a_path_is_a_json_pointer() {
 }
 
 #[test]
-fn typescript_must_be_compiled_first() {
-    for name in ["a.ts", "lib/b.tsx", "c.jsx"] {
-        let problem = problem(&with_module(es(name)));
-        assert_eq!(problem.code, ProblemCode::ModuleTypeScript);
-        assert_eq!(
-            problem.message,
-            format!(
-                "Module \"{name}\" must be compiled first: TypeScript and JSX are not accepted."
-            )
-        );
+fn typescript_is_taken_like_any_module() {
+    for name in ["a.ts", "lib/b.tsx", "c.jsx", "d.mts"] {
+        assert_eq!(problems(&with_module(es(name))), []);
     }
 }
 

@@ -12,15 +12,21 @@ macro_rules! rule {
 }
 
 mod rules;
+mod tenants;
 
 use super::super::*;
+use super::broken::Subject;
 use rules::Expected;
 use std::collections::{BTreeMap, BTreeSet};
+pub(super) use tenants::Tenant;
 
 pub(super) struct Isolate {
     pub(super) worker: WorkerId,
+    pub(super) tenant: TenantId,
     pub(super) calls: BTreeSet<CallId>,
     pub(super) ending: bool,
+    /// A call left it in a state in which nothing may run again.
+    spoiled: bool,
     idle_since: u64,
 }
 
@@ -41,31 +47,43 @@ pub(super) struct Call {
     pub(super) worker: WorkerId,
     pub(super) place: Where,
     pub(super) dropped: bool,
+    /// It waits for what its tenant has used up.
+    paused: bool,
+    arrived_ms: u64,
+    wait_ms_max: u64,
 }
 
 #[derive(Default)]
 pub(super) struct Model {
     config: CoreConfig,
+    pub(super) tenants: BTreeMap<TenantId, Tenant>,
     pub(super) sessions: BTreeMap<SessionId, TenantId>,
     pub(super) workers: BTreeMap<WorkerId, Worker>,
     pub(super) calls: BTreeMap<CallId, Call>,
     pub(super) isolates: BTreeMap<IsolateId, Isolate>,
     isolate_last: Option<IsolateId>,
+    /// Counts events.
     now: u64,
+    pub(super) now_ms: u64,
     pub(super) draining: bool,
     complete: bool,
     /// How often the second tenant got a slot while the first one waited.
     overtaken: BTreeMap<(TenantId, TenantId), u32>,
     /// The calls of which one may be refused so that a full queue takes the one that arrives.
     victims: BTreeSet<CallId>,
+    /// The calls that were there before this event.
+    known_before: BTreeSet<CallId>,
+    /// Whether as many calls wait as may, as the event comes.
+    queue_is_full: bool,
     /// Which effects were seen, by name: the simulation must reach them all.
     pub(super) seen: BTreeSet<String>,
 }
 
 impl Model {
-    pub(super) fn new(config: CoreConfig) -> Self {
+    pub(super) fn new(config: CoreConfig, tenants: BTreeMap<TenantId, Tenant>) -> Self {
         Self {
             config,
+            tenants,
             ..Self::default()
         }
     }
@@ -73,14 +91,20 @@ impl Model {
     /// Hands the event to the core and checks all that comes of it.
     pub(super) fn step(
         &mut self,
-        core: &mut Core,
+        core: &mut Subject,
+        now_ms: u64,
         event: Event,
         effects: &mut Vec<Effect>,
     ) -> Result<(), String> {
         self.now += 1;
+        self.time_passes(now_ms);
+        self.known_before = self.calls.keys().copied().collect();
+        self.queue_is_full = self.waiting().count() as u64 >= self.config.calls_queued_max;
+        let idle_before = self.idle().count();
+        let own_idle_before: BTreeSet<TenantId> = self.idle().map(|inside| inside.tenant).collect();
         let expected = self.note(event);
         effects.clear();
-        core.on_event(event, effects);
+        core.on_event(now_ms, event, effects);
         for effect in effects.iter() {
             self.seen.insert(name_of(effect));
             self.perform(*effect)?;
@@ -88,7 +112,36 @@ impl Model {
         if let (Some(expected), Event::CallArrived { call, .. }) = (expected, event) {
             self.check_arrival(call, expected, effects)?;
         }
-        self.check_everything(core)
+        if event == Event::MemoryShort && idle_before > 0 {
+            let evicts = |effect: &Effect| {
+                let cause = EndCause::Evicted;
+                matches!(effect, Effect::EndIsolate { cause: found, .. } if *found == cause)
+            };
+            rule!(
+                effects.iter().any(evicts),
+                "memory is short and nobody goes"
+            );
+        }
+        if let Event::TenantMeasured { tenant, .. } = event
+            && self.tenants[&tenant].is_memory_short()
+            && own_idle_before.contains(&tenant)
+        {
+            let goes = |effect: &Effect| match effect {
+                Effect::EndIsolate { isolate, .. } => self.isolates[isolate].tenant == tenant,
+                _ => false,
+            };
+            rule!(
+                effects.iter().any(goes),
+                "memory of tenant {tenant} is short and none of its isolates goes"
+            );
+        }
+        if event == Event::DrainDeadline {
+            rule!(
+                self.calls.is_empty(),
+                "calls outlive the deadline of the drain"
+            );
+        }
+        self.check_everything(core.core())
     }
 
     /// Books what the event says by itself.
@@ -119,14 +172,22 @@ impl Model {
                     known.released = true;
                 }
             }
-            Event::CallArrived { call, worker } => {
-                let expected = self.expect(call, worker);
+            Event::CallArrived {
+                call,
+                worker,
+                wait_ms_max,
+            } => {
+                let wait_ms_max = wait_ms_max.min(self.config.queue_wait_ms_max);
+                let expected = self.expect(call, worker, wait_ms_max);
                 self.calls.insert(
                     call,
                     Call {
                         worker,
                         place: Where::Waiting,
                         dropped: false,
+                        paused: matches!(expected, Expected::Pauses),
+                        arrived_ms: self.now_ms,
+                        wait_ms_max,
                     },
                 );
                 return Some(expected);
@@ -136,7 +197,10 @@ impl Model {
                     known.dropped = true;
                 }
             }
-            Event::CallFinished { call, .. } => {
+            Event::CallFinished {
+                call,
+                isolate_reusable,
+            } => {
                 if let Some(Call {
                     place: Where::In(isolate),
                     ..
@@ -145,12 +209,30 @@ impl Model {
                     let isolate = *isolate;
                     self.calls.remove(&call);
                     self.vacate(isolate, call);
+                    if let Some(inside) = self.isolates.get_mut(&isolate) {
+                        inside.spoiled |= !isolate_reusable;
+                    }
                 }
             }
             Event::IsolateEnded { isolate } => {
                 self.isolates.remove(&isolate);
             }
-            Event::MemoryShort => {}
+            Event::TenantMeasured {
+                tenant,
+                cpu_us,
+                memory_bytes,
+                fresh_bytes,
+            } => {
+                if let Some(known) = self.tenants.get_mut(&tenant) {
+                    known.measured(cpu_us, memory_bytes, fresh_bytes);
+                }
+            }
+            Event::BytesSent { tenant, bytes } => {
+                if let Some(known) = self.tenants.get_mut(&tenant) {
+                    known.sent(bytes);
+                }
+            }
+            Event::TimePassed | Event::MemoryShort => {}
             Event::DrainStarted | Event::DrainDeadline => self.draining = true,
         }
         None
@@ -164,6 +246,14 @@ impl Model {
                     return Err(format!("{call} is not in flight"));
                 };
                 rule!(known.place == Where::Waiting, "{call} is dispatched twice");
+                let (worker, was_paused) = (known.worker, known.paused);
+                let tenant = self.workers.get(&worker).map(|known| known.tenant);
+                if let Some(tenant) = tenant {
+                    self.check_dispatch(call, tenant, was_paused)?;
+                }
+                let Some(known) = self.calls.get_mut(&call) else {
+                    return Err(format!("{call} is not in flight"));
+                };
                 let Some(inside) = self.isolates.get_mut(&isolate) else {
                     return Err(format!("{isolate} is gone"));
                 };
@@ -179,7 +269,8 @@ impl Model {
                 known.place = Where::In(isolate);
                 Ok(())
             }
-            Effect::RefuseCall { call, .. } => {
+            Effect::RefuseCall { call, refusal } => {
+                self.check_refusal(call, refusal)?;
                 let Some(known) = self.calls.remove(&call) else {
                     return Err(format!("{call} is not in flight"));
                 };
@@ -205,7 +296,7 @@ impl Model {
                             .filter(|known| Some(known.session) == session)
                             .count();
                         rule!(
-                            count as u64 == limit,
+                            count as u64 == limit && limit == self.config.workers_per_session_max,
                             "{worker} is refused at {count} workers"
                         );
                     }
@@ -260,14 +351,26 @@ impl Model {
         };
         self.isolate_last = Some(isolate);
         let (tenant, waiting_since) = (known.tenant, known.waiting_since);
+        rule!(
+            self.room(tenant, 1) == 1,
+            "tenant {tenant} gets an isolate that it may not have"
+        );
         self.check_turn(tenant, waiting_since)?;
+        if let Some(known) = self.tenants.get_mut(&tenant) {
+            known.loaded();
+        }
+        if let Some(known) = self.workers.get_mut(&worker) {
+            known.waiting_since = None;
+        }
         let calls = BTreeSet::new();
         self.isolates.insert(
             isolate,
             Isolate {
                 worker,
+                tenant,
                 calls,
                 ending: false,
+                spoiled: false,
                 idle_since: self.now,
             },
         );
@@ -275,20 +378,15 @@ impl Model {
     }
 
     fn end(&mut self, isolate: IsolateId, cause: EndCause) -> Result<(), String> {
-        let idle: Vec<u64> = self.idle().map(|inside| inside.idle_since).collect();
+        if cause == EndCause::Evicted {
+            self.check_eviction(isolate)?;
+        }
         let Some(ending) = self.isolates.get_mut(&isolate) else {
             return Err(format!("{isolate} is gone"));
         };
         rule!(!ending.ending, "{isolate} is ended twice");
         rule!(ending.calls.is_empty(), "{isolate} ends with calls inside");
         ending.ending = true;
-        if cause == EndCause::Evicted {
-            let oldest = idle.into_iter().min();
-            rule!(
-                oldest == Some(ending.idle_since),
-                "{isolate} is evicted before others that were idle for longer"
-            );
-        }
         Ok(())
     }
 
@@ -342,6 +440,9 @@ fn name_of(effect: &Effect) -> String {
 }
 
 fn variant(refusal: &Refusal) -> String {
+    if let Refusal::Quota { quota, .. } = refusal {
+        return format!("Quota {quota}");
+    }
     format!("{refusal:?}")
         .split(' ')
         .next()

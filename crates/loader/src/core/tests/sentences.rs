@@ -3,18 +3,24 @@
 mod admission;
 mod ending;
 mod placement;
+mod tenants;
 
 use super::super::*;
+
+/// How long calls may wait.
+const WAIT_MS: u64 = 5_000;
 
 /// A core, and what it answers.
 struct Loader {
     core: Core,
+    now_ms: u64,
 }
 
 impl Loader {
     fn new(config: CoreConfig) -> Self {
         Self {
             core: Core::new(config),
+            now_ms: 0,
         }
     }
 
@@ -27,12 +33,12 @@ impl Loader {
 
     fn tell(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
-        self.core.on_event(event, &mut effects);
+        self.core.on_event(self.now_ms, event, &mut effects);
         effects
     }
 
     fn open(&mut self) -> SessionId {
-        let tenant = self.core.allocate_tenant();
+        let tenant = self.core.allocate_tenant(TenantPolicy::default());
         self.open_for(tenant)
     }
 
@@ -63,7 +69,14 @@ impl Loader {
 
     fn call(&mut self, worker: WorkerId) -> (CallId, Vec<Effect>) {
         let call = self.core.allocate_call();
-        (call, self.tell(Event::CallArrived { call, worker }))
+        (
+            call,
+            self.tell(Event::CallArrived {
+                call,
+                worker,
+                wait_ms_max: WAIT_MS,
+            }),
+        )
     }
 
     /// A call that makes a fresh isolate start.

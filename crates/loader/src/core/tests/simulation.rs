@@ -2,7 +2,9 @@
 
 use super::super::*;
 use super::Mutation;
-use super::model::{Model, Where};
+use super::broken::Subject;
+use super::model::{Model, Tenant, Where};
+use std::collections::BTreeMap;
 
 const STEPS: u64 = 1_500;
 const SEEDS: std::ops::Range<u64> = 1..201;
@@ -41,39 +43,47 @@ impl Random {
 
 struct Simulation {
     random: Random,
-    core: Core,
+    subject: Subject,
     model: Model,
     tenants: [TenantId; 3],
+    now_ms: u64,
     drains: bool,
     /// Everything that was ever done, in order.
-    trace: Vec<(Event, Vec<Effect>)>,
+    trace: Vec<(u64, Event, Vec<Effect>)>,
+    /// What the core was made with.
+    made_with: (CoreConfig, Vec<TenantPolicy>),
 }
 
 impl Simulation {
     fn new(seed: u64, broken: Option<Mutation>) -> Self {
         let mut random = Random::new(seed);
         let config = CoreConfig {
-            isolates_max: 1 + random.below(5),
-            calls_in_flight_max: 4 + random.below(14),
-            calls_in_flight_per_session_max: 2 + random.below(8),
-            workers_per_session_max: 1 + random.below(5),
-            calls_queued_max: random.below(8),
+            isolates_max: 1 + random.below(10),
+            calls_in_flight_max: 4 + random.below(20),
+            calls_in_flight_per_session_max: 2 + random.below(10),
+            workers_per_session_max: 1 + random.below(6),
+            calls_queued_max: random.below(10),
+            queue_wait_ms_max: 1 + random.below(3_000),
         };
-        let mut core = Core::new(config);
-        core.broken = broken;
-        let tenants = [
-            core.allocate_tenant(),
-            core.allocate_tenant(),
-            core.allocate_tenant(),
-        ];
+        let mut subject = Subject::new(config, broken);
+        let (mut tenants, mut policies) = (BTreeMap::new(), Vec::new());
+        let ids = [(); 3].map(|()| {
+            let policy = policy(&mut random);
+            let id = subject.allocate_tenant(policy.clone());
+            tenants.insert(id, Tenant::new(policy.clone()));
+            policies.push(policy);
+            id
+        });
         let drains = random.chance(50);
         Self {
             random,
-            core,
-            model: Model::new(config),
-            tenants,
+            subject,
+            model: Model::new(config, tenants),
+            tenants: ids,
+            now_ms: 0,
             drains,
             trace: Vec::new(),
+            made_with: (config, policies),
         }
     }
 
@@ -86,10 +96,26 @@ impl Simulation {
         self.close()
     }
 
+    /// Time passes by itself, so that what comes of it can be told from what comes of the event. That one event does both as
+    /// well is for [`time_takes_effect_before_what_happens`].
     fn step(&mut self, event: Event) -> Result<(), String> {
+        let passes_ms = match self.random.below(20) {
+            0 => self.random.below(2_000),
+            1..4 => self.random.below(100),
+            _ => self.random.below(3),
+        };
+        self.now_ms += passes_ms;
+        if passes_ms > 0 {
+            self.tell(Event::TimePassed)?;
+        }
+        self.tell(event)
+    }
+
+    fn tell(&mut self, event: Event) -> Result<(), String> {
         let mut effects = Vec::new();
-        let outcome = self.model.step(&mut self.core, event, &mut effects);
-        self.trace.push((event, effects));
+        let (model, subject) = (&mut self.model, &mut self.subject);
+        let outcome = model.step(subject, self.now_ms, event, &mut effects);
+        self.trace.push((self.now_ms, event, effects));
         outcome
     }
 
@@ -103,10 +129,10 @@ impl Simulation {
         for isolate in isolates {
             self.step(Event::IsolateEnded { isolate })?;
         }
-        if self.core.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("left behind: {:?}", self.core.gauges()))
+        let core = self.subject.core();
+        match core.is_empty() {
+            true => Ok(()),
+            false => Err(format!("left behind: {:?}", core.gauges())),
         }
     }
 
@@ -120,7 +146,7 @@ impl Simulation {
         }
         match random.below(100) {
             0..3 => {
-                let session = self.core.allocate_session();
+                let session = self.subject.core().allocate_session();
                 let tenant = random.pick(self.tenants.iter().copied())?;
                 Some(Event::SessionOpened { session, tenant })
             }
@@ -128,7 +154,7 @@ impl Simulation {
                 session: random.pick(model.sessions.keys().copied())?,
             }),
             4..12 => {
-                let worker = self.core.allocate_worker();
+                let worker = self.subject.core().allocate_worker();
                 // One in twenty crosses the end of its session.
                 let session = match random.chance(5) {
                     true => SessionId(u64::MAX),
@@ -140,12 +166,20 @@ impl Simulation {
                 worker: random.pick(model.workers.keys().copied())?,
             }),
             15..50 => {
-                let call = self.core.allocate_call();
+                let call = self.subject.core().allocate_call();
                 let worker = match random.chance(2) {
                     true => WorkerId(u64::MAX),
                     false => random.pick(model.workers.keys().copied())?,
                 };
-                Some(Event::CallArrived { call, worker })
+                let wait_ms_max = match random.chance(30) {
+                    true => 1 + random.below(300),
+                    false => 100 + random.below(5_000),
+                };
+                Some(Event::CallArrived {
+                    call,
+                    worker,
+                    wait_ms_max,
+                })
             }
             50..54 => Some(Event::CallDropped {
                 call: random.pick(model.calls.keys().copied())?,
@@ -161,12 +195,29 @@ impl Simulation {
                     isolate_reusable: random.chance(85),
                 })
             }
-            78..97 => {
+            78..92 => {
                 let ending = model.isolates.iter().filter(|(_, inside)| inside.ending);
                 Some(Event::IsolateEnded {
                     isolate: random.pick(ending.map(|(isolate, _)| *isolate))?,
                 })
             }
+            92..95 => {
+                let tenant = random.pick(self.tenants.iter().copied())?;
+                let known = &model.tenants[&tenant];
+                let taken = model.isolates.values().filter(|one| one.tenant == tenant);
+                let memory_bytes = taken.count() as u64 * random.below(2 * FRESH_BYTES);
+                Some(Event::TenantMeasured {
+                    tenant,
+                    cpu_us: known.cpu_us + random.below(700_000),
+                    memory_bytes,
+                    fresh_bytes: FRESH_BYTES,
+                })
+            }
+            95 => Some(Event::BytesSent {
+                tenant: random.pick(self.tenants.iter().copied())?,
+                bytes: random.below(40),
+            }),
+            96 => Some(Event::TimePassed),
             97 => Some(Event::IsolateEnded {
                 isolate: random.pick(model.isolates.keys().copied())?,
             }),
@@ -177,7 +228,7 @@ impl Simulation {
 
     /// Something that was true once, or an answer that comes twice.
     fn stale_event(&mut self) -> Option<Event> {
-        let (event, _) = *self.random.pick(self.trace.iter())?;
+        let (_, event, _) = *self.random.pick(self.trace.iter())?;
         match event {
             Event::CallFinished { .. } | Event::IsolateEnded { .. } | Event::CallDropped { .. } => {
                 Some(event)
@@ -185,6 +236,26 @@ impl Simulation {
             Event::SessionClosed { .. } | Event::WorkerReleased { .. } => Some(event),
             _ => None,
         }
+    }
+}
+
+/// What a fresh isolate takes of memory.
+const FRESH_BYTES: u64 = 100;
+
+/// What a tenant may have, some of it bounded so closely that it matters.
+fn policy(random: &mut Random) -> TenantPolicy {
+    let mut sometimes = |least: u64, span: u64| match random.chance(40) {
+        true => Some(least + random.below(span)),
+        false => None,
+    };
+    TenantPolicy {
+        isolates_max: sometimes(1, 4),
+        cpu_seconds_per_minute_max: sometimes(1, 20),
+        loads_per_second_max: sometimes(1, 20),
+        memory_bytes_max: sometimes(FRESH_BYTES, 6 * FRESH_BYTES),
+        bytes_out_per_minute_max: sometimes(20, 300),
+        weight: 1 << random.below(3),
+        trust: Trust::Shared,
     }
 }
 
@@ -201,10 +272,14 @@ fn every_rule_holds_after_every_event() {
         let (simulation, outcome) = run(seed, None);
         if let Err(broken_rule) = outcome {
             let tail = simulation.trace.len().saturating_sub(12);
+            let tail: Vec<String> = simulation.trace[tail..]
+                .iter()
+                .map(|step| format!("{step:?}\n"))
+                .collect();
             panic!(
-                "seed {seed}, step {}: {broken_rule}\n{:#?}",
+                "seed {seed}, step {}: {broken_rule}\n{}",
                 simulation.trace.len(),
-                &simulation.trace[tail..]
+                tail.concat()
             );
         }
         seen.extend(simulation.model.seen);
@@ -224,6 +299,12 @@ fn every_rule_holds_after_every_event() {
         "RefuseCall CallsInFlight",
         "RefuseCall Draining",
         "RefuseCall Isolates",
+        "RefuseCall QueueWait",
+        "RefuseCall Quota bytes_out_per_minute_max",
+        "RefuseCall Quota cpu_seconds_per_minute_max",
+        "RefuseCall Quota isolates_max",
+        "RefuseCall Quota loads_per_second_max",
+        "RefuseCall Quota memory_bytes_max",
         "RefuseCall SessionCalls",
         "RefuseWorker Draining",
         "RefuseWorker SessionClosed",
@@ -241,6 +322,28 @@ fn every_rule_holds_after_every_event() {
 fn the_same_events_give_the_same_effects() {
     for seed in [1, 2, 3] {
         assert_eq!(run(seed, None).0.trace, run(seed, None).0.trace);
+    }
+}
+
+#[test]
+fn time_takes_effect_before_what_happens() {
+    for seed in [4, 5, 6] {
+        let (simulation, _) = run(seed, None);
+        let (config, policies) = simulation.made_with;
+        let mut core = Core::new(config);
+        for policy in policies {
+            core.allocate_tenant(policy);
+        }
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        let steps = simulation.trace;
+        for (index, (now_ms, event, effects)) in steps.iter().enumerate() {
+            expected.extend_from_slice(effects);
+            let followed = steps.get(index + 1).is_some_and(|next| next.0 == *now_ms);
+            if *event != Event::TimePassed || !followed {
+                core.on_event(*now_ms, *event, &mut found);
+                assert_eq!(found, expected, "step {index}");
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ fn each_quota_refuses_with_its_own_name() {
         workers_per_session_max: 1,
         ..CoreConfig::default()
     });
-    let tenant = loader.core.allocate_tenant();
+    let tenant = loader.core.allocate_tenant(TenantPolicy::default());
     let (one, other) = (loader.open_for(tenant), loader.open_for(tenant));
     let (worker, other_worker) = (loader.load(one), loader.load(other));
     assert_eq!(loader.load_refused(one), Refusal::Workers { limit: 1 });
@@ -35,7 +35,13 @@ fn each_quota_refuses_with_its_own_name() {
             "calls_in_flight_per_session_max",
         ),
         (Refusal::CallsInFlight { limit: 3 }, "calls_in_flight_max"),
-        (Refusal::Isolates { limit: 4 }, "isolates_max"),
+        (
+            Refusal::Isolates {
+                limit: 4,
+                retry_after_ms: 100,
+            },
+            "isolates_max",
+        ),
     ] {
         assert!(refusal.to_string().contains(name), "{refusal}");
     }
@@ -127,5 +133,8 @@ fn ids_ascend_and_are_never_reused() {
     assert!(core.allocate_call() < core.allocate_call());
     assert!(core.allocate_worker() < core.allocate_worker());
     assert!(core.allocate_session() < core.allocate_session());
-    assert!(core.allocate_tenant() < core.allocate_tenant());
+    assert!(
+        core.allocate_tenant(TenantPolicy::default())
+            < core.allocate_tenant(TenantPolicy::default())
+    );
 }

@@ -234,7 +234,13 @@ fn a_full_queue_refuses_the_next_call_of_the_tenant_that_filled_it() {
     loader.call_waits(waiting);
     loader.call_waits(waiting);
     let refusal = loader.call_refused(waiting);
-    assert_eq!(refusal, Refusal::Isolates { limit: 1 });
+    assert_eq!(
+        refusal,
+        Refusal::Isolates {
+            limit: 1,
+            retry_after_ms: 100
+        }
+    );
     assert!(refusal.retryable());
     assert!(refusal.to_string().starts_with("overloaded: "), "{refusal}");
 }
@@ -254,7 +260,10 @@ fn a_full_queue_makes_room_for_a_tenant_that_has_less_than_its_share() {
     let flooding = flooding.map(|worker| loader.call_waits(worker));
     let lone = loader.load(quiet);
     let (_, effects) = loader.call(lone);
-    let refusal = Refusal::Isolates { limit: 1 };
+    let refusal = Refusal::Isolates {
+        limit: 1,
+        retry_after_ms: 100,
+    };
     assert_eq!(
         effects,
         [Effect::RefuseCall {
