@@ -11,17 +11,23 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
 mod admin;
+mod cutting;
 pub mod frames;
 mod neighbour;
 mod process;
 mod proxy;
 mod server;
+pub mod site;
 pub mod website;
 pub mod wire;
 
 pub use admin::{Gauges, get};
+pub use cutting::CuttingProxy;
 pub use neighbour::Neighbour;
-pub use process::{Appetite, resident_bytes, resident_bytes_peak};
+pub use process::{
+    Appetite, cordons, family, forget_resident_peak, resident_bytes, resident_bytes_of,
+    resident_bytes_peak, status, wanted_ns,
+};
 pub use proxy::Proxy;
 pub use server::Server;
 

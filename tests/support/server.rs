@@ -6,8 +6,9 @@ use super::{
 };
 use std::{
     io::{BufRead, BufReader},
-    net::SocketAddr,
-    process::{Child, Command, ExitStatus, Stdio},
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, mpsc},
     thread,
     time::{Duration, Instant},
@@ -60,6 +61,56 @@ impl Server {
                 panic!("the server did not start: {problem}");
             }
         }
+    }
+
+    /// A server whose log goes where it is sent and is not read here. It listens on that Unix socket.
+    pub async fn start_unheard(
+        socket: &Path,
+        settings: &[(&str, &str)],
+        environment: &[(&str, &str)],
+        stderr: Stdio,
+    ) -> Self {
+        // What the system would have chosen would stand in the log.
+        let admin = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("a port");
+        let address = format!("unix:{}", socket.display());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
+        command
+            .arg("serve")
+            .args(["--listen", &address, "--admin", &admin.to_string()])
+            .envs(environment.iter().copied());
+        for (name, value) in settings {
+            command.arg(format!("--{name}")).arg(value);
+        }
+        let child = command
+            .stdin(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .expect("the server can be started");
+        let server = Self {
+            child,
+            addresses: vec![address],
+            admin,
+            log: Arc::default(),
+        };
+        let deadline = Instant::now() + START_TIME_MAX;
+        while tokio::net::TcpStream::connect(admin).await.is_err() {
+            assert!(Instant::now() < deadline, "the server did not start");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        server
+    }
+
+    /// Ends it as if the machine had: nothing in it is told.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it is ours");
+        self.child.wait().expect("it is ours");
+    }
+
+    /// The pipe that its log goes to, where it was started with one and nobody reads it.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
     }
 
     /// The address that it listens on; of several, the first.

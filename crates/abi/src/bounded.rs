@@ -1,6 +1,6 @@
 //! Lists that a guest sends, read no further than they may go: an entry takes fewer bytes in a message than in memory.
 
-use crate::{EXTERNALS_MAX, External, FLAGS_MAX, MODULES_MAX, Module, TAILS_MAX};
+use crate::{EXTERNALS_MAX, External, FLAGS_MAX, MODULES_MAX, Module, PATH_LENGTH_MAX, TAILS_MAX};
 use minicbor::{Decode, Decoder, decode::Error};
 
 fn list<'b, C, T: Decode<'b, C>>(
@@ -45,4 +45,11 @@ pub(crate) fn tails<'b, C>(
     context: &mut C,
 ) -> Result<Vec<External>, Error> {
     list(decoder, context, TAILS_MAX)
+}
+
+pub(crate) fn path<'b, C>(
+    decoder: &mut Decoder<'b>,
+    context: &mut C,
+) -> Result<Vec<&'b str>, Error> {
+    list(decoder, context, PATH_LENGTH_MAX)
 }

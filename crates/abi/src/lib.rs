@@ -10,12 +10,14 @@
 
 mod bounded;
 mod loading;
+mod transpiling;
 
 pub use loading::{
     COMPATIBILITY_DATE_NEWEST, COMPATIBILITY_FLAGS, Child, ChildEntrypoint, ChildLimits,
     ChildOutbound, FLAGS_MAX, Get, IMPORTS_MADE_MIN, NAME_BYTES_MAX, NotProvided, PROPS_BYTES_MAX,
     TAILS_MAX, import_of,
 };
+pub use transpiling::{Language, TRANSPILE, Transpile, Transpiled};
 
 use minicbor::{Decode, Encode, bytes::ByteSlice};
 
@@ -86,6 +88,9 @@ pub const EXTERNALS_MAX: usize = 10_000;
 /// The import that stands for what an isolate was to be given when it held too much already. It is let go of any number of
 /// times.
 pub const IMPORT_REFUSED: u64 = IMPORTS_MADE_MIN - 1;
+
+/// Names that the path of one call may have.
+pub const PATH_LENGTH_MAX: usize = 64;
 
 /// Bytes that the names of one path may have together.
 pub const PATH_BYTES_MAX: usize = 64 << 10;
@@ -209,6 +214,10 @@ pub struct Module<'a> {
     /// Source text in UTF-8, or the data.
     #[b(2)]
     pub body: &'a ByteSlice,
+    /// Where the pieces of the body come from that the client has sent under this name: the `mappings` of a source map. Empty
+    /// where it is what the client has sent, or everything stands where it stood.
+    #[b(3)]
+    pub mappings: &'a str,
 }
 
 /// The worker that an isolate runs. The first message to it.
@@ -304,8 +313,8 @@ pub struct Call<'a> {
     /// What is called: an import that the guest holds, or [`OUTBOUND`].
     #[n(0)]
     pub import: u64,
-    /// Property names from there to the callee.
-    #[b(1)]
+    /// Property names from there to the callee; at most [`PATH_LENGTH_MAX`].
+    #[cbor(b(1), decode_with = "bounded::path")]
     pub path: Vec<&'a str>,
     /// Call or get.
     #[n(2)]

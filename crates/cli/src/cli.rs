@@ -1,7 +1,7 @@
 //! The command line as a whole: what commands there are, and what holds for all of them.
 
 use crate::{
-    commands::{check, completions, image, policy, run, serve, version},
+    commands::{check, completions, cordon, image, policy, run, serve, version},
     exit,
 };
 use clap::{Parser, Subcommand};
@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Policy(policy::PolicyArgs),
     Completions(completions::CompletionsArgs),
     Version(version::VersionArgs),
+    #[command(hide = true)]
+    Cordon(cordon::CordonArgs),
     #[command(hide = true)]
     Image(image::ImageCommandArgs),
 }

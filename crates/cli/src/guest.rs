@@ -23,7 +23,7 @@ impl GuestArgs {
         match &self.guest {
             None => Ok(Guest::embedded()),
             Some(path) => match fs::read(path) {
-                Ok(wasm) => Ok(Guest::from_wasm(wasm)),
+                Ok(wasm) => Ok(Guest::from_wasm(wasm).with_transpiler()),
                 Err(error) => Err(Failure::usage(format!(
                     "can't read {}: {error}",
                     path.display()

@@ -21,6 +21,8 @@ mod modules;
 mod outbound;
 mod report;
 mod sandbox;
+mod source_maps;
+mod tenants;
 mod terminal;
 mod text;
 mod worker;

@@ -17,7 +17,14 @@ use std::{
 };
 
 /// The main module of a folder, if it has exactly one of these.
-const MAIN_NAMES: [&str; 4] = ["main.js", "main.mjs", "index.js", "index.mjs"];
+const MAIN_NAMES: [&str; 6] = [
+    "main.js",
+    "main.mjs",
+    "main.ts",
+    "index.js",
+    "index.mjs",
+    "index.ts",
+];
 
 /// Not looked into when a folder is loaded, as are hidden ones: imports never resolve into it.
 const FOLDER_SKIPPED: &str = "node_modules";
@@ -90,6 +97,14 @@ impl ModuleFile {
             | ModuleBody::Text(text)
             | ModuleBody::Json(text) => Some(text),
             ModuleBody::Data(_) => None,
+        }
+    }
+
+    /// What it holds, if that is text.
+    pub(crate) fn text(&self) -> Option<String> {
+        match &self.body {
+            ModuleBody::Data(bytes) => String::from_utf8(bytes.clone()).ok(),
+            _ => self.source().map(str::to_owned),
         }
     }
 
@@ -255,9 +270,8 @@ fn main_of(folder: &Path) -> Result<PathBuf, Failure> {
 fn body_of(name: &str, path: &Path, bytes: Vec<u8>) -> Result<ModuleBody, Failure> {
     let extension = Path::new(name).extension().or_else(|| path.extension());
     let kind: fn(String) -> ModuleBody = match extension.and_then(OsStr::to_str) {
-        // TypeScript too: what is said about it then is better than that it is data.
-        Some("js" | "mjs" | "ts" | "tsx" | "jsx") => ModuleBody::EsModule,
-        Some("cjs") => ModuleBody::CommonJs,
+        Some("js" | "mjs" | "ts" | "mts" | "tsx" | "jsx") => ModuleBody::EsModule,
+        Some("cjs" | "cts") => ModuleBody::CommonJs,
         Some("txt" | "md") => ModuleBody::Text,
         Some("json") => ModuleBody::Json,
         _ => return Ok(ModuleBody::Data(bytes)),

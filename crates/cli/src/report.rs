@@ -8,6 +8,7 @@ use crate::{
     frame::{Place, code_frame},
     limits,
     modules::ModuleFiles,
+    source_maps,
     terminal::{Colour, Paint},
     text::{counted, mebibytes, milliseconds, visible},
 };
@@ -105,7 +106,7 @@ pub(crate) fn headline(name: &str, message: &str, paint: Paint) -> String {
     }
 }
 
-/// The code around a place in a module; none where the place is not known.
+/// The code around a place in a module, or in a source that a module's map brings along; none where it is not known.
 pub(crate) fn code(
     files: &ModuleFiles,
     module: &str,
@@ -113,12 +114,14 @@ pub(crate) fn code(
     column: u32,
     paint: Paint,
 ) -> Option<String> {
-    let file = files.get(module)?;
-    let path = visible(&file.path.display().to_string());
+    let (path, text) = match files.get(module) {
+        Some(file) => (file.path.display().to_string(), file.source()?.to_owned()),
+        None => (module.to_owned(), source_maps::content(files, module)?),
+    };
     code_frame(
         &Place {
-            file: &path,
-            source: file.source()?,
+            file: &visible(&path),
+            source: &text,
             line,
             column,
         },

@@ -2,9 +2,23 @@
 
 use crate::auth::Tokens;
 use coracle_isolate::{Guest, Machine};
-use coracle_loader::{CoreConfig, Limits};
+use coracle_loader::{CoreConfig, Limits, Tenancy};
 use coracle_schema::Address;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+/// Where isolates run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// On threads of this process.
+    Threads,
+    /// In processes without network, files or secrets.
+    Cordons {
+        /// The executable that has a command `cordon`.
+        executable: PathBuf,
+        /// Cordons at once, a spare one included; at least 2.
+        cordons_max: usize,
+    },
+}
 
 /// How a server is set up.
 pub struct ServerConfig {
@@ -20,9 +34,13 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// How much is let in. Default: what fits this machine.
     pub core: CoreConfig,
+    /// What each tenant may have. Default: the same for all, and nothing bounded but by the above.
+    pub tenancy: Tenancy,
     /// Linear memory of all isolates together. Default: half of what the process may use.
     pub pool_memory_bytes_max: u64,
-    /// Threads that run isolates. Default: one a core.
+    /// Where isolates run. Default: on threads of this process.
+    pub isolation: Isolation,
+    /// Threads that run isolates; of each cordon. Default: one a core.
     pub isolate_threads: usize,
     /// Threads that serve connections. Default: one for every four cores.
     pub rpc_threads: usize,
@@ -47,6 +65,8 @@ pub struct ServerConfig {
     pub guest: Guest,
     /// Policies for requests that leave, and what belongs to them. Default: none, and nothing leaves.
     pub outbound: Option<coracle_outbound::Config>,
+    /// How many lines of the process's log were given up so far, for the metric. Default: nobody counts.
+    pub log_lines_dropped: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
     /// Gives every isolate the same randomness, so that runs repeat themselves. Default: none.
     pub seed: Option<u64>,
 }
@@ -66,7 +86,9 @@ impl ServerConfig {
                 isolates_max,
                 ..CoreConfig::default()
             },
+            tenancy: Tenancy::default(),
             pool_memory_bytes_max: machine.memory_bytes / 2,
+            isolation: Isolation::Threads,
             isolate_threads: machine.cores,
             rpc_threads: machine.cores.div_ceil(4),
             connections_max: 1_000,
@@ -79,6 +101,7 @@ impl ServerConfig {
             cache: None,
             guest: Guest::embedded(),
             outbound: None,
+            log_lines_dropped: None,
             seed: None,
         }
     }

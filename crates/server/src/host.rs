@@ -5,9 +5,10 @@ use crate::{
     outcome::{Answered, CallAnswer},
     router::{Address, AnswerTo, Payload},
     shared::Identity,
+    tree,
 };
 use coracle_isolate::{Bytes, CallAccess, Form, Kind, Outcome, Report, Thrown, Usage};
-use coracle_value::{Bounds, ErrorValue, Value};
+use coracle_value::{ErrorValue, Value};
 use futures::{FutureExt, future::BoxFuture};
 use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::{runtime::Handle, sync::oneshot};
@@ -87,24 +88,18 @@ impl HostCall {
                 "The RPC receiver does not implement the method \"{name}\"."
             )));
         }
+        Ok((name, self.arguments()?))
+    }
+
+    /// The arguments, whatever is called.
+    pub(crate) fn arguments(&self) -> Result<Vec<Value>, Failure> {
         let value = match self.args.form {
             Form::Undefined => Value::Array(Vec::new()),
-            Form::Cbor => {
-                let bounds = Bounds {
-                    externals: self.args.externals.len() as u32,
-                    ..Bounds::default()
-                };
-                let decoded = coracle_value::decode(&self.args.bytes, &bounds);
-                decoded.map_err(|error| Failure::type_error(error.to_string()))?
-            }
-            Form::Json => {
-                let text = String::from_utf8_lossy(&self.args.bytes);
-                coracle_value::from_json(&text, &Bounds::default())
-                    .map_err(|error| Failure::type_error(error.to_string()))?
-            }
+            form => tree::read(form, &self.args.bytes, self.args.externals.len())
+                .map_err(|error| Failure::type_error(error.to_string()))?,
         };
         match value {
-            Value::Array(args) => Ok((name, args)),
+            Value::Array(args) => Ok(args),
             _ => Err(Failure::type_error(
                 "the arguments of a call must be an array",
             )),

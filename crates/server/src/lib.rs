@@ -19,6 +19,7 @@ mod in_order;
 mod listen;
 mod metrics;
 mod named;
+mod opened;
 mod outbound;
 mod outcome;
 mod room;
@@ -29,11 +30,12 @@ mod session;
 mod shared;
 mod tables;
 mod tails;
+mod tree;
 
 pub use crate::{
     admin::{Admin, AdminState, Probe},
     auth::{Tokens, TokensError},
-    config::ServerConfig,
+    config::{Isolation, ServerConfig},
     metrics::{BuildInfo, LabelInfo, MetricInfo, Metrics},
     outcome::{Answered, CallAnswer},
     router::{Address, Export, Payload, Remote},

@@ -16,17 +16,18 @@ pub use self::inventory::{LabelInfo, MetricInfo};
 
 use self::{
     labels::{
-        CONNECTION_REFUSALS, DIRECTIONS, END_CAUSE_COUNT, LINGERED, OUTBOUND_RESULTS,
-        OUTCOME_COUNT, OUTCOME_REFUSED, PHASES, REFUSALS, RESULTS, end_causes, outcome_index,
-        outcomes,
+        CONNECTION_REFUSALS, DIRECTIONS, END_CAUSE_COUNT, LINGERED, OUTBOUND_CONNECTIONS,
+        OUTBOUND_RESULTS, OUTBOUND_UNJUDGED, OUTCOME_COUNT, OUTCOME_REFUSED, PHASES, REFUSALS,
+        RESULTS, end_causes, outcome_index, outcomes, quotas,
     },
     register::{Labelled, Register},
 };
 use coracle_isolate::{Aftermath, Health, Report, Stats};
-use coracle_outbound::{Record, RequestDecision};
+use coracle_loader::Quota;
+use coracle_outbound::{Connections, Judge, Record, RequestDecision};
 use prometheus::{Histogram, IntCounter, IntGauge, Registry, TextEncoder};
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -71,6 +72,8 @@ pub struct Metrics {
     workers_live: IntGauge,
     calls_in_flight: IntGauge,
     requests_refused: Labelled<{ REFUSALS.len() }>,
+    quota_refused: Labelled<{ Quota::ALL.len() }>,
+    queue_wait: Histogram,
     log_bytes: IntCounter,
     log_bytes_dropped: IntCounter,
     bytes: Labelled<2>,
@@ -79,12 +82,25 @@ pub struct Metrics {
     outbound_duration: Histogram,
     outbound_bytes: Labelled<2>,
     outbound_redactions: IntCounter,
+    outbound_unjudged: Labelled<2>,
+    outbound_plain_http: IntCounter,
+    outbound_connections: [IntGauge; OUTBOUND_CONNECTIONS.len()],
+    outbound_connections_max: IntGauge,
+    /// What knows how many connections are open.
+    outbound_observed: OnceLock<Box<dyn Fn() -> Connections + Send + Sync>>,
     tail_events_dropped: IntCounter,
     panics: IntCounter,
     /// How many of the scheduler's panics are in `panics`.
     panics_observed: AtomicU64,
     threads_lost: IntGauge,
+    cordons: IntGauge,
+    cordons_lost: IntCounter,
+    /// How many of the scheduler's lost cordons are in `cordons_lost`.
+    cordons_lost_observed: AtomicU64,
     draining: IntGauge,
+    log_lines_dropped: IntCounter,
+    /// What knows how many lines of the log were given up.
+    log_observed: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>>,
 }
 
 impl Metrics {
@@ -184,6 +200,18 @@ impl Metrics {
                 "reason",
                 REFUSALS,
             ),
+            quota_refused: new.labelled(
+                "quota_refused_total",
+                "Calls that were refused because their tenant had used up a quota and they would have waited, or had \
+                 waited, for longer than they may, by quota.",
+                "quota",
+                quotas(),
+            ),
+            queue_wait: new.histogram(
+                "queue_wait_seconds",
+                "Time that calls waited for an isolate or for a quota of their tenant's before they began; those that began \
+                 at once are not in it.",
+            ),
             log_bytes: new.counter("log_bytes_total", "Bytes of console output that were kept."),
             log_bytes_dropped: new.counter(
                 "log_bytes_dropped_total",
@@ -217,6 +245,28 @@ impl Metrics {
                 "outbound_redactions_total",
                 "Places in responses where a credential came back and was taken out.",
             ),
+            outbound_unjudged: new.labelled(
+                "outbound_unjudged_total",
+                "Requests and connections that no policy was asked about: passed to a gateway, or refused because the worker \
+                 has nowhere to send them (none).",
+                "judge",
+                OUTBOUND_UNJUDGED,
+            ),
+            outbound_plain_http: new.counter(
+                "outbound_credentials_plain_http_total",
+                "Credentials that were sent over plain http, as their configuration allows.",
+            ),
+            outbound_connections: new.gauges(
+                "outbound_connections",
+                "Connections that are open by policies: of HTTP, in use and idle, and by connect().",
+                "kind",
+                OUTBOUND_CONNECTIONS,
+            ),
+            outbound_connections_max: new.gauge(
+                "outbound_connections_max",
+                "How many connections may be open by policies.",
+            ),
+            outbound_observed: OnceLock::new(),
             tail_events_dropped: new.counter(
                 "tail_events_dropped_total",
                 "Events for tails that were lost, because a tail is slow, gone or refuses calls, or \
@@ -232,7 +282,21 @@ impl Metrics {
                 "Threads stuck in one slice for longer than a second; above zero the process \
                  is not live.",
             ),
+            cordons: new.gauge(
+                "cordons",
+                "Processes that sandboxes are in; 0 where they are on threads of the server.",
+            ),
+            cordons_lost: new.counter(
+                "cordons_lost_total",
+                "Cordons that broke or had to be ended, with every call that was in them.",
+            ),
+            cordons_lost_observed: AtomicU64::new(0),
             draining: new.gauge("draining", "Whether the server is shutting down: 1 or 0."),
+            log_lines_dropped: new.counter(
+                "log_lines_dropped_total",
+                "Lines of the server's own log that were given up, because nobody took them as fast as they were written.",
+            ),
+            log_observed: OnceLock::new(),
             registry,
             build,
         })
@@ -285,8 +349,11 @@ impl Metrics {
         add(&self.log_bytes_dropped, aftermath.log_bytes_dropped);
     }
 
-    /// A request by a policy is over.
+    /// A request is over, or was refused.
     pub fn outbound(&self, record: &Record) {
+        if record.judge != Judge::Policy {
+            return self.outbound_unjudged.named(record.judge.as_str()).inc();
+        }
         let result = match (record.decision, record.error) {
             (RequestDecision::Denied, _) => "denied",
             (_, "") => "ok",
@@ -296,11 +363,27 @@ impl Metrics {
         if record.decision == RequestDecision::Allowed {
             self.outbound_duration
                 .observe(record.duration.as_secs_f64());
+            let is_plain = record.destination.starts_with("http://");
+            if is_plain && !record.credential.is_empty() {
+                self.outbound_plain_http.inc();
+            }
         }
         let [bytes_in, bytes_out] = self.outbound_bytes.all();
         add(bytes_in, record.bytes_received);
         add(bytes_out, record.bytes_sent);
         add(&self.outbound_redactions, record.redactions);
+    }
+
+    /// Says where it is known how many connections are open. Once.
+    pub fn observe_connections(&self, observe: impl Fn() -> Connections + Send + Sync + 'static) {
+        let set = self.outbound_observed.set(Box::new(observe));
+        debug_assert!(set.is_ok(), "said twice");
+    }
+
+    /// Says where it is known how many lines of the log were given up. Once.
+    pub fn observe_log(&self, lines_dropped: impl Fn() -> u64 + Send + Sync + 'static) {
+        let set = self.log_observed.set(Box::new(lines_dropped));
+        debug_assert!(set.is_ok(), "said twice");
     }
 
     /// Events for tails were lost.
@@ -317,6 +400,16 @@ impl Metrics {
     /// A request was refused that may not have been a call, or whose call has been counted already.
     pub fn request_refused(&self, reason: &'static str) {
         self.requests_refused.named(reason).inc();
+    }
+
+    /// A call was refused because of a quota. Besides [`refused`](Self::refused).
+    pub fn quota_refused(&self, quota: Quota) {
+        self.quota_refused.named(quota.as_str()).inc();
+    }
+
+    /// A call began after it had waited.
+    pub fn queue_waited(&self, waited_ms: u64) {
+        self.queue_wait.observe(waited_ms as f64 / 1_000.0);
     }
 
     /// An isolate was started.
@@ -403,12 +496,31 @@ impl Metrics {
             .panics_observed
             .fetch_max(stats.panics, Ordering::Relaxed);
         self.panics.inc_by(stats.panics.saturating_sub(before));
+        self.cordons.set(gauge_value(stats.cordons));
+        let before = self
+            .cordons_lost_observed
+            .fetch_max(stats.cordons_lost, Ordering::Relaxed);
+        self.cordons_lost
+            .inc_by(stats.cordons_lost.saturating_sub(before));
     }
 
     /// All metrics in the text format 0.0.4, after `observe` has brought them up to date.
     #[must_use]
     pub fn render(&self, observe: impl FnOnce(&Self)) -> String {
         observe(self);
+        if let Some(observe) = self.outbound_observed.get() {
+            let connections = observe();
+            let [http, socket] = &self.outbound_connections;
+            http.set(gauge_value(connections.http));
+            socket.set(gauge_value(connections.socket));
+            self.outbound_connections_max
+                .set(gauge_value(connections.max));
+        }
+        if let Some(lines_dropped) = self.log_observed.get() {
+            let known = self.log_lines_dropped.get();
+            self.log_lines_dropped
+                .inc_by(lines_dropped().saturating_sub(known));
+        }
         TextEncoder::new()
             .encode_to_string(&self.registry.gather())
             .expect("a string can be written to, and no family is empty")

@@ -12,8 +12,8 @@ mod values;
 pub(crate) use self::records::Records;
 
 use crate::{host::Host, router::Address};
-use coracle_loader::PolicyAsked;
-use coracle_outbound::{Asked, Config, ConfigError, Outbound, OwnAddresses};
+use coracle_loader::{PolicyAsked, SessionId};
+use coracle_outbound::{Asked, Audit, Config, ConfigError, Connections, Outbound, OwnAddresses};
 use std::{io, sync::Arc};
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -38,7 +38,7 @@ impl Egress {
         config: Config,
         threads: usize,
         own: OwnAddresses,
-        records: Records,
+        audit: Arc<dyn Audit>,
     ) -> Result<(Self, Runtime), EgressError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
@@ -47,7 +47,7 @@ impl Egress {
             .build()?;
         let outbound = {
             let _entered = runtime.enter();
-            Outbound::new(config, own, Arc::new(records))?
+            Outbound::new(config, own, audit)?
         };
         let egress = Self {
             outbound: Arc::new(outbound),
@@ -56,10 +56,17 @@ impl Egress {
         Ok((egress, runtime))
     }
 
-    /// The way out of a worker of that tenant. What it is not allowed says why.
+    /// Tells how many connections are open.
+    pub(crate) fn connections(&self) -> impl Fn() -> Connections + Send + Sync + use<> {
+        let outbound = Arc::clone(&self.outbound);
+        move || outbound.connections()
+    }
+
+    /// The way out of a worker of that tenant and session. What it is not allowed says why.
     pub(crate) fn door(
         &self,
         tenant: &str,
+        session: SessionId,
         asked: &PolicyAsked,
         ask: Option<&Address>,
     ) -> Result<Address, String> {
@@ -71,6 +78,7 @@ impl Egress {
         let ask = ask.map(|address| ask::Asker::shared(address.clone()));
         let channel = self.outbound.channel(tenant, asked, ask);
         let channel = channel.map_err(|error| error.to_string())?;
+        let channel = channel.of_session(session.0);
         let door = door::Door::new(channel, tenant, &self.runtime);
         Ok(Host::address(Arc::new(door), &self.runtime))
     }

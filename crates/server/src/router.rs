@@ -7,6 +7,7 @@
 use crate::{
     host::{HOST_GONE, Host, HostCall},
     named::Binding,
+    opened::Opened,
     outcome::{Answered, CallAnswer},
     service::Service,
     session::{Entrypoint, Facts, Worker, data_bytes},
@@ -81,15 +82,24 @@ struct Given {
     id: u64,
     /// By the guest's word.
     kind: Kind,
+    /// Of the call that gave it out.
+    opened: Option<Arc<Opened>>,
 }
 
 impl Export {
-    pub(crate) fn new(worker: Worker, isolate: u64, id: u64, kind: Kind) -> Self {
+    pub(crate) fn new(
+        worker: Worker,
+        isolate: u64,
+        id: u64,
+        kind: Kind,
+        opened: Option<Arc<Opened>>,
+    ) -> Self {
         let given = Given {
             service: Arc::clone(worker.service()),
             isolate,
             id,
             kind,
+            opened,
         };
         Self {
             worker,
@@ -103,6 +113,11 @@ impl Export {
 
     pub(crate) fn kind(&self) -> Kind {
         self.given.kind
+    }
+
+    /// What the call has opened that gave it out.
+    pub(crate) fn opened(&self) -> Option<&Arc<Opened>> {
+        self.given.opened.as_ref()
     }
 
     /// The isolate's own number for it.
@@ -160,20 +175,28 @@ impl Remote {
     }
 
     /// Sends a call on its way. It is given up when the sender is dropped that this answers.
-    pub(crate) fn call(&self, call: RemoteCall) -> oneshot::Sender<()> {
+    ///
+    /// # Errors
+    /// The client has gone. Whoever calls may hold the service's state and says so to whoever waits for the answer.
+    pub(crate) fn call(&self, call: RemoteCall) -> Result<oneshot::Sender<()>, Unsent> {
         let (kept, given_up) = oneshot::channel();
         let command = RemoteCommand::Call {
             target: self.id,
             call,
             given_up,
         };
-        if let Err(mpsc::error::SendError(RemoteCommand::Call { call, .. })) =
-            self.commands.send(command)
-        {
-            call.answer_to.fail(CLIENT_GONE);
+        match self.commands.send(command) {
+            Ok(()) => Ok(kept),
+            Err(mpsc::error::SendError(command)) => Err(Unsent {
+                _command: Box::new(command),
+            }),
         }
-        kept
     }
+}
+
+/// A call that could not be sent. Not to be dropped while the service's state is held.
+pub(crate) struct Unsent {
+    _command: Box<RemoteCommand>,
 }
 
 impl Drop for Remote {
@@ -330,6 +353,7 @@ impl Address {
             }
             Self::Remote(remote) => {
                 let (sender, answer) = oneshot::channel();
+                // Where it is not sent, nobody is left who could answer.
                 let _kept = remote.call(RemoteCall {
                     path,
                     access,

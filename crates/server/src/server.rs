@@ -2,17 +2,20 @@
 
 use crate::{
     admin::{Admin, AdminState, Probe},
-    config::ServerConfig,
+    config::{Isolation, ServerConfig},
     listen::{Listeners, RpcThreads, Serving},
     metrics::{BuildInfo, Metrics},
-    outbound::{Egress, EgressError, Records},
+    outbound::{Egress, EgressError},
     service::{CodeBytesMax, Service},
     tails,
 };
+use coracle_cordon::{Cordons, CordonsConfig, CordonsError};
 use coracle_isolate::{
-    CPU_BASELINE, Health, Image, ImageError, Machine, QUICKJS_VERSION, Sandbox, SandboxConfig,
-    SandboxError, Scheduler, Stats, SystemClock, Threads, ThreadsConfig, WASMTIME_VERSION,
+    CPU_BASELINE, DoesNotFit, Health, Image, ImageError, Machine, Plan, QUICKJS_VERSION, Sandbox,
+    SandboxConfig, SandboxError, Scheduler, Stats, SystemClock, Threads, ThreadsConfig,
+    WASMTIME_VERSION,
 };
+use coracle_loader::Tenancy;
 use coracle_outbound::OwnAddresses;
 use coracle_schema::Address;
 use coracle_transport::{Bounds, Everyone};
@@ -36,7 +39,7 @@ const QUESTIONS_MIN: usize = 10_000;
 /// A running server. Dropping it ends everything at once; [`Server::drain`] lets calls finish first.
 pub struct Server {
     service: Arc<Service>,
-    threads: Arc<Threads>,
+    isolates: Arc<dyn Scheduler>,
     rpc: Option<Arc<RpcThreads>>,
     listeners: Option<Listeners>,
     admin: Option<Admin>,
@@ -57,6 +60,9 @@ pub enum ServerError {
     /// The pool of isolates could not be set up.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// Isolates can't be had in processes of their own.
+    #[error(transparent)]
+    Cordons(#[from] CordonsError),
     /// An address can't be listened on.
     #[error("can't listen: {0}")]
     Listen(io::Error),
@@ -77,6 +83,22 @@ pub enum ServerError {
     /// The configuration contradicts itself.
     #[error("configuration: {0}")]
     Config(&'static str),
+    /// The configuration does not fit the machine or the container.
+    #[error(transparent)]
+    DoesNotFit(#[from] DoesNotFit),
+    /// A tenant's quota of memory is too small for a single isolate.
+    #[error(
+        "configuration: memory_bytes_max of tenant {tenant} is {bytes}, and an isolate takes {least} before it runs anything, \
+         which nine tenths of it must have room for"
+    )]
+    TenantMemory {
+        /// The tenant.
+        tenant: String,
+        /// Its quota.
+        bytes: u64,
+        /// The least that is of use.
+        least: u64,
+    },
 }
 
 impl Server {
@@ -88,6 +110,11 @@ impl Server {
         if config.core.isolates_max == 0 {
             return Err(ServerError::Config("isolates_max must be at least 1"));
         }
+        Machine::read().fits(&Plan {
+            isolates_max: config.core.isolates_max,
+            pool_memory_bytes_max: config.pool_memory_bytes_max,
+            connections_bytes_max: config.connections_bytes_max,
+        })?;
         let metrics = Metrics::new(BuildInfo {
             version: env!("CARGO_PKG_VERSION").into(),
             guest: config.guest.hash()[..16].to_owned(),
@@ -101,31 +128,38 @@ impl Server {
         };
         let service = Service::new(
             config.core,
+            config.tenancy.clone(),
             config.limits,
             code_bytes_max,
             Arc::clone(&metrics),
         );
-        let threads = Arc::new(start_isolates(&config, &service)?);
-        service.attach(Arc::clone(&threads) as Arc<dyn Scheduler>);
+        let isolates = start_isolates(&config, &service)?;
+        service.attach(Arc::clone(&isolates));
+        has_room_for_one(&config.tenancy, isolates.usage_of(0).fresh_bytes)?;
+        service.start_time().map_err(ServerError::Thread)?;
         tails::start(&service).map_err(ServerError::Thread)?;
         let own = OwnAddresses::default();
         let outbound = match config.outbound {
             None => None,
-            Some(outbound) => {
-                let records = Records {
-                    metrics: Arc::clone(&metrics),
-                    service: Arc::downgrade(&service),
-                };
+            Some(mut outbound) => {
+                outbound.leave_room_for_clients(config.connections_max);
                 let threads = config.rpc_threads;
-                let started = Egress::start(outbound, threads, own.clone(), records);
+                let audit = Arc::clone(service.audit());
+                let started = Egress::start(outbound, threads, own.clone(), audit);
                 let (egress, runtime) = started.map_err(|error| match error {
                     EgressError::Config(error) => ServerError::Outbound(error.to_string()),
                     EgressError::Thread(error) => ServerError::Thread(error),
                 })?;
+                let connections = egress.connections();
+                metrics.observe_connections(connections);
                 service.attach_egress(egress);
                 Some(runtime)
             }
         };
+
+        if let Some(lines_dropped) = config.log_lines_dropped {
+            metrics.observe_log(lines_dropped);
+        }
 
         // Twice what may be in flight: those, and those that were answered and not finished.
         let questions = usize::try_from(
@@ -163,7 +197,7 @@ impl Server {
         let condition = Arc::new(Condition {
             service: Arc::clone(&service),
             rpc: Arc::clone(&rpc),
-            threads: Arc::clone(&threads),
+            isolates: Arc::clone(&isolates),
             isolates_max: u32::try_from(config.core.isolates_max).unwrap_or(u32::MAX),
             leaving: AtomicBool::new(false),
         });
@@ -183,7 +217,7 @@ impl Server {
         };
         Ok(Self {
             service,
-            threads,
+            isolates,
             rpc: Some(rpc),
             listeners,
             admin,
@@ -231,7 +265,7 @@ impl Server {
     /// Figures of the isolates.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.threads.stats()
+        self.isolates.stats()
     }
 
     /// The way down: readiness turns false, after the drain delay new work is refused, running calls have the grace to
@@ -272,26 +306,61 @@ impl Drop for Server {
     }
 }
 
-fn start_isolates(config: &ServerConfig, service: &Arc<Service>) -> Result<Threads, ServerError> {
+/// Each tenant can have one isolate at least, or its calls would wait for nothing.
+fn has_room_for_one(tenancy: &Tenancy, least: u64) -> Result<(), ServerError> {
+    let named = tenancy
+        .tenants
+        .iter()
+        .map(|(name, policy)| (&name[..], policy));
+    for (tenant, policy) in named.chain([("default", &tenancy.default)]) {
+        if let Some(bytes) = policy.memory_bytes_max
+            && !policy.has_room_for_one(least)
+        {
+            let tenant = tenant.to_owned();
+            return Err(ServerError::TenantMemory {
+                tenant,
+                bytes,
+                least,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn start_isolates(
+    config: &ServerConfig,
+    service: &Arc<Service>,
+) -> Result<Arc<dyn Scheduler>, ServerError> {
     let image = Image::obtain(&config.guest, config.cache.as_deref())?;
     let machine = Machine::read();
     let isolates_max = u32::try_from(config.core.isolates_max).unwrap_or(u32::MAX);
-    let sandbox_config = SandboxConfig {
+    let pool = SandboxConfig {
         isolates_max,
         running_max: machine.running_max(isolates_max),
         pagemap_scan: machine.pagemap_scan,
     };
-    let sandbox = match Sandbox::new(sandbox_config, &image) {
-        Ok(sandbox) => sandbox,
-        Err(SandboxError::Image { cause }) => {
+    match start_on(config, pool, &image, service) {
+        Err(
+            ServerError::Sandbox(SandboxError::Image { cause })
+            | ServerError::Cordons(CordonsError::Image(cause)),
+        ) => {
             tracing::warn!(
                 cause,
                 "the image does not fit this machine; compiling the guest for it"
             );
-            Sandbox::new(sandbox_config, &Image::compile_native(&config.guest)?)?
+            let image = Image::compile_native(&config.guest)?;
+            start_on(config, pool, &image, service)
         }
-        Err(error) => return Err(error.into()),
-    };
+        started => started,
+    }
+}
+
+fn start_on(
+    config: &ServerConfig,
+    pool: SandboxConfig,
+    image: &Image,
+    service: &Arc<Service>,
+) -> Result<Arc<dyn Scheduler>, ServerError> {
     let threads = ThreadsConfig {
         threads: config.isolate_threads.max(1),
         niceness: ISOLATE_NICENESS,
@@ -300,30 +369,49 @@ fn start_isolates(config: &ServerConfig, service: &Arc<Service>) -> Result<Threa
     };
     // Weakly: the service owns the scheduler, not the other way round.
     let service = Arc::downgrade(service);
-    Ok(Threads::start(
-        Arc::new(sandbox),
-        Arc::new(SystemClock::default()),
-        threads,
-        move |event| {
-            if let Some(service) = service.upgrade() {
-                service.on_isolate_event(event);
-            }
-        },
-    ))
+    let sink = move |event| {
+        if let Some(service) = service.upgrade() {
+            service.on_isolate_event(event);
+        }
+    };
+    let clock = Arc::new(SystemClock::default());
+    Ok(match &config.isolation {
+        Isolation::Threads => {
+            let sandbox = Arc::new(Sandbox::new(pool, image)?);
+            Arc::new(Threads::start(sandbox, clock, threads, sink))
+        }
+        Isolation::Cordons {
+            executable,
+            cordons_max,
+        } => {
+            let limits = &config.limits;
+            let code = limits.code_bytes_max.saturating_add(limits.env_bytes_max);
+            let largest = code.max(limits.args_bytes_max).max(limits.result_bytes_max);
+            let cordons = CordonsConfig {
+                executable: executable.clone(),
+                sandbox: pool,
+                threads,
+                cordons_max: *cordons_max,
+                // Two of them in one message, and what is around them.
+                frame_bytes_max: largest.saturating_mul(2).saturating_add(4 << 20),
+            };
+            Arc::new(Cordons::start(cordons, image, clock, sink)?)
+        }
+    })
 }
 
 /// What the admin endpoint is told.
 struct Condition {
     service: Arc<Service>,
     rpc: Arc<RpcThreads>,
-    threads: Arc<Threads>,
+    isolates: Arc<dyn Scheduler>,
     isolates_max: u32,
     leaving: AtomicBool,
 }
 
 impl Probe for Condition {
     fn live(&self) -> Result<(), String> {
-        let health = self.threads.health();
+        let health = self.isolates.health();
         if health.threads_lost > 0 {
             return Err(format!(
                 "{} of {} isolate threads are stuck in a slice",
@@ -349,8 +437,8 @@ impl Probe for Condition {
 
     fn stats(&self) -> (Stats, Health, u32) {
         (
-            self.threads.stats(),
-            self.threads.health(),
+            self.isolates.stats(),
+            self.isolates.health(),
             self.isolates_max,
         )
     }

@@ -4,18 +4,26 @@
 //! for handing messages on, never while anything runs or waits.
 
 mod children;
+mod drain;
 mod effects;
 mod events;
 mod in_flight;
 mod outward;
+mod tenants;
+mod time;
 mod traces;
 
-pub(crate) use self::in_flight::{Arrival, InFlight};
+pub(crate) use self::{
+    effects::refusal_name,
+    in_flight::{Arrival, InFlight},
+};
 
+use self::{effects::lost, time::Timekeeper};
 use crate::{
     metrics::Metrics,
     named::Binding,
-    outbound::Egress,
+    opened::Opened,
+    outbound::{Egress, Records},
     outcome::{Answered, CallAnswer},
     room::{Room, Taken},
     router::Address,
@@ -24,18 +32,15 @@ use crate::{
     tables::Table,
     tails::{Kept, Tail, TailCall, Tellings, Trace},
 };
-use coracle_isolate::{
-    Call, Event as IsolateEvent, Message, Outcome, Report, Scheduler, Usage, Verdict, VerdictKind,
-    WorkerSpec,
-};
+use coracle_isolate::{Call, Event as IsolateEvent, Message, Scheduler, WorkerSpec};
 use coracle_loader::{
     CallId, Core, CoreConfig, Effect, Event, Gauges, IsolateId, Limits, LossCause, Refusal,
-    SessionId, TenantId, WorkerId,
+    SessionId, Tenancy, TenantId, WorkerId,
 };
-use coracle_outbound::Record;
+use coracle_outbound::Audit;
 use std::{
     any::Any,
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     ops::{Deref, DerefMut},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
@@ -53,6 +58,9 @@ pub struct Service {
     scheduler: OnceLock<Arc<dyn Scheduler>>,
     metrics: Arc<Metrics>,
     limits: Limits,
+    /// What each tenant may have.
+    tenancy: Tenancy,
+    timekeeper: Arc<Timekeeper>,
     drained: tokio::sync::Notify,
     /// Calls between their arrival at the server and their answer.
     arrived: AtomicUsize,
@@ -66,6 +74,10 @@ pub struct Service {
     sessions_shared: AtomicU64,
     /// Where requests leave by policies, if the server has any.
     egress: OnceLock<Egress>,
+    /// What is told of requests.
+    audit: Arc<dyn Audit>,
+    /// Traces of invocations that have sent requests.
+    followed: Mutex<HashMap<u64, Arc<Trace>>>,
 }
 
 /// Bytes that the code may take of workers that workers load.
@@ -77,8 +89,13 @@ pub(crate) struct CodeBytesMax {
 
 struct State {
     core: Core,
+    timekeeper: Arc<Timekeeper>,
+    /// When the timekeeper wakes the service.
+    wake_at_ms: Option<u64>,
     effects: Vec<Effect>,
     tenants: HashMap<String, TenantId>,
+    /// Those of whom something is bounded that has to be measured.
+    measured: BTreeSet<TenantId>,
     workers: HashMap<WorkerId, Loaded>,
     calls: HashMap<CallId, Pending>,
     /// What each isolate holds of others.
@@ -134,8 +151,17 @@ enum Notice {
         worker: WorkerId,
         session: Session,
     },
-    /// A request of a worker's is over.
-    Outbound(Box<Record>),
+    /// A request is over that counts: its tenant's bytes are bounded, or it asked for an address that is nobody's business.
+    Sent {
+        tenant: Arc<str>,
+        bytes: u64,
+        probed: bool,
+    },
+    /// Nothing is left of a call that has opened something.
+    OpenedOver {
+        isolate: u64,
+        opened: u64,
+    },
 }
 
 /// A worker's code, kept while a stub or a call may need it.
@@ -195,6 +221,9 @@ struct Pending {
     report: Option<Box<Kept>>,
     /// How many calls of tails have led to it.
     depth: u8,
+    arrived_ms: u64,
+    /// What it has opened, if anything, and what gave it out that it calls.
+    opened: Option<Arc<Opened>>,
 }
 
 /// Who waits for the answer of a call to a worker.
@@ -211,6 +240,12 @@ enum Waiting {
 }
 
 impl State {
+    /// Tells the core what happens now.
+    fn tell(&mut self, event: Event) {
+        let now_ms = self.timekeeper.now_ms();
+        self.core.on_event(now_ms, event, &mut self.effects);
+    }
+
     fn take_call(&mut self, call: CallId) -> Option<Pending> {
         let pending = self.calls.remove(&call)?;
         if let Some(loaded) = self.workers.get_mut(&pending.worker) {
@@ -234,6 +269,8 @@ impl State {
             trace: pending.trace.clone(),
             report: None,
             depth: pending.depth,
+            arrived_ms: pending.arrived_ms,
+            opened: pending.opened.clone(),
         };
         Some(std::mem::replace(pending, held))
     }
@@ -257,16 +294,21 @@ impl State {
 impl Service {
     pub(crate) fn new(
         config: CoreConfig,
+        tenancy: Tenancy,
         limits: Limits,
         code_bytes_max: CodeBytesMax,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
-        Arc::new_cyclic(|itself| Self {
+        let timekeeper = Timekeeper::new();
+        let service = Arc::new_cyclic(|itself| Self {
             itself: Weak::clone(itself),
             state: Mutex::new(State {
                 core: Core::new(config),
+                timekeeper: Arc::clone(&timekeeper),
+                wake_at_ms: None,
                 effects: Vec::new(),
                 tenants: HashMap::new(),
+                measured: BTreeSet::new(),
                 workers: HashMap::new(),
                 calls: HashMap::new(),
                 tables: HashMap::new(),
@@ -277,8 +319,15 @@ impl Service {
             }),
             inbox: Mutex::default(),
             scheduler: OnceLock::new(),
+            audit: Arc::new(Records {
+                metrics: Arc::clone(&metrics),
+                service: Weak::clone(itself),
+            }),
+            followed: Mutex::default(),
             metrics,
             limits,
+            tenancy,
+            timekeeper,
             drained: tokio::sync::Notify::new(),
             arrived: AtomicUsize::new(0),
             tellings: Tellings::new(),
@@ -287,7 +336,9 @@ impl Service {
             commons: Mutex::default(),
             sessions_shared: AtomicU64::new(0),
             egress: OnceLock::new(),
-        })
+        });
+        service.admit_tenants();
+        service
     }
 
     /// Gives the service its isolates. Once, before anything else is called.
@@ -300,6 +351,10 @@ impl Service {
     pub(crate) fn attach_egress(&self, egress: Egress) {
         let attached = self.egress.set(egress);
         debug_assert!(attached.is_ok(), "attached twice");
+    }
+
+    pub(crate) fn audit(&self) -> &Arc<dyn Audit> {
+        &self.audit
     }
 
     pub(crate) fn egress(&self) -> Option<&Egress> {
@@ -329,10 +384,6 @@ impl Service {
             sessions: gauges.sessions.saturating_sub(shared),
             ..gauges
         }
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.lock().core.is_draining()
     }
 
     // --- what callers do ---
@@ -366,16 +417,9 @@ impl Service {
         self.sessions_shared
             .fetch_add(u64::from(is_shared), Ordering::Relaxed);
         self.with(|state| {
-            let known = state.tenants.get(tenant).copied();
-            let tenant = known.unwrap_or_else(|| {
-                let id = state.core.allocate_tenant();
-                state.tenants.insert(tenant.to_owned(), id);
-                id
-            });
+            let tenant = self.tenant(state, tenant);
             let session = state.core.allocate_session();
-            state
-                .core
-                .on_event(Event::SessionOpened { session, tenant }, &mut state.effects);
+            state.tell(Event::SessionOpened { session, tenant });
             (session, tenant)
         })
     }
@@ -385,11 +429,7 @@ impl Service {
             true => _ = self.sessions_shared.fetch_sub(1, Ordering::Relaxed),
             false => self.metrics.session_closed(),
         }
-        self.with(|state| {
-            state
-                .core
-                .on_event(Event::SessionClosed { session }, &mut state.effects)
-        });
+        self.with(|state| state.tell(Event::SessionClosed { session }));
     }
 
     pub(crate) fn load(
@@ -422,7 +462,7 @@ impl Service {
             worker,
             session: session.id(),
         };
-        state.core.on_event(loaded, &mut state.effects);
+        state.tell(loaded);
         let refusal = state.effects.iter().find_map(|effect| match effect {
             Effect::RefuseWorker {
                 worker: refused,
@@ -464,9 +504,7 @@ impl Service {
         };
         loaded.released = true;
         self.metrics.worker_released();
-        state
-            .core
-            .on_event(Event::WorkerReleased { worker }, &mut state.effects);
+        state.tell(Event::WorkerReleased { worker });
         state.forget_worker_if_done(worker);
     }
 
@@ -493,7 +531,7 @@ impl Service {
         let memory_is_short = self.scheduler().is_memory_short();
         let id = self.with(|state| {
             if memory_is_short {
-                state.core.on_event(Event::MemoryShort, &mut state.effects);
+                state.tell(Event::MemoryShort);
             }
             state.assisting = alone && state.workers.get(&worker).is_some_and(Loaded::is_short);
             self.place(state, call, Waiting::Caller(answer), 0)
@@ -523,11 +561,17 @@ impl Service {
         } = call;
         let id = state.core.allocate_call();
         call.invocation = id.0;
+        let wall_ms_max = call.limits.wall_ms_max;
         let trace = self.trace(state, worker.id(), &call, depth);
+        let opened = match &callee {
+            Address::Export(export) => export.opened().map(Arc::clone),
+            _ => None,
+        };
         let pending = Pending {
             trace,
             report: None,
             depth,
+            opened,
             worker: worker.id(),
             call: Some(call),
             args,
@@ -535,6 +579,7 @@ impl Service {
             isolate: None,
             answer_to,
             callee,
+            arrived_ms: self.timekeeper.now_ms(),
         };
         let live = state.core.live_isolate(worker.id()).map(|live| live.0);
         let is_loaded = state
@@ -548,14 +593,18 @@ impl Service {
             return id;
         }
         state.calls.insert(id, pending);
+        let mut wait_ms_max = wall_ms_max;
         if let Some(loaded) = state.workers.get_mut(&worker.id()) {
             loaded.calls += 1;
+            wait_ms_max = wait_ms_max.min(loaded.spec.limits.wall_ms_max);
+            let tenant = TenantId(loaded.spec.tenant);
+            self.measure(state, tenant);
         }
-        let arrived = Event::CallArrived {
+        state.tell(Event::CallArrived {
             call: id,
             worker: worker.id(),
-        };
-        state.core.on_event(arrived, &mut state.effects);
+            wait_ms_max,
+        });
         state.discard(worker);
         id
     }
@@ -570,9 +619,7 @@ impl Service {
         if pending.is_some_and(|pending| matches!(pending.answer_to, Waiting::Nobody)) {
             return;
         }
-        state
-            .core
-            .on_event(Event::CallDropped { call }, &mut state.effects);
+        state.tell(Event::CallDropped { call });
         self.act(state);
         // Unless the core has ended the isolate for it: others are inside, and only this call is given up.
         if let Some(isolate) = state.calls.get(&call).and_then(|pending| pending.isolate) {
@@ -591,28 +638,6 @@ impl Service {
             state.assisting = alone;
             self.settle(state, isolate, operation, answer);
         });
-    }
-
-    // --- drain ---
-
-    pub(crate) fn drain_start(&self) {
-        self.with(|state| state.core.on_event(Event::DrainStarted, &mut state.effects));
-    }
-
-    pub(crate) fn drain_deadline(&self) {
-        self.with(|state| {
-            state
-                .core
-                .on_event(Event::DrainDeadline, &mut state.effects)
-        });
-    }
-
-    /// Waits until nothing is in flight after [`Service::drain_start`].
-    pub(crate) async fn drained(&self) {
-        let notified = self.drained.notified();
-        if !self.lock().drain_complete {
-            notified.await;
-        }
     }
 
     // --- doing what the core decides ---
@@ -650,6 +675,18 @@ impl Service {
             self.act_on(state, effect);
         }
         state.effects = effects;
+        let wake_at_ms = state.core.wake_at_ms();
+        if wake_at_ms != state.wake_at_ms {
+            state.wake_at_ms = wake_at_ms;
+            self.timekeeper.wake_at(wake_at_ms);
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.tellings.end();
+        self.timekeeper.end();
     }
 }
 
@@ -660,30 +697,4 @@ fn tails_of(grants: &Grants, room: &Arc<Room>) -> Arc<[Arc<Tail>]> {
         .map(|tail| Tail::new(tail.clone(), false, room))
         .chain(streaming.map(|tail| Tail::new(tail.clone(), true, room)))
         .collect()
-}
-
-fn lost(cause: LossCause, dispatched: bool) -> Report {
-    let kind = match cause {
-        LossCause::IsolateLost => VerdictKind::IsolateLost,
-        LossCause::IsolateEvicted => VerdictKind::IsolateEvicted,
-        LossCause::Cancelled => VerdictKind::Cancelled,
-    };
-    Report {
-        outcome: Outcome::Verdict(Verdict::without_limit(kind, dispatched)),
-        usage: Usage::default(),
-        logs: Vec::new(),
-        log_bytes_dropped: 0,
-    }
-}
-
-/// A refusal's name in metrics.
-pub(crate) fn refusal_name(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::Draining => "draining",
-        Refusal::SessionClosed => "session_closed",
-        Refusal::CallsInFlight { .. } => "calls_in_flight",
-        Refusal::SessionCalls { .. } => "session_calls",
-        Refusal::Workers { .. } => "workers",
-        Refusal::Isolates { .. } => "isolates",
-    }
 }

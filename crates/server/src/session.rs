@@ -12,7 +12,7 @@ use crate::{
 };
 use coracle_isolate::{Bytes, Call, CallAccess, Form, WorkerSpec, load_message};
 use coracle_loader::{
-    Limits, LimitsRequest, Outbound, PolicyAsked, Problems, Refusal, SessionId, TenantId,
+    Limits, LimitsRequest, Outbound, PolicyAsked, Problems, Refusal, SessionId, TenantId, Trust,
     WorkerCode, WorkerId, check,
 };
 use coracle_outbound::{Policy, PolicyOrigin};
@@ -27,7 +27,7 @@ pub struct Session(Arc<SessionInner>);
 
 struct SessionInner {
     service: Arc<Service>,
-    tenant: String,
+    tenant: Arc<str>,
     tenant_id: TenantId,
     owner: Owner,
     /// What the code takes of workers that its workers have loaded, and of those that were got by an id.
@@ -98,6 +98,7 @@ impl Session {
         tail_bytes: Arc<Room>,
     ) -> Self {
         let (id, tenant_id) = service.open_session(&tenant, commons.is_none());
+        let tenant = tenant.into();
         Self(Arc::new(SessionInner {
             commons,
             service: Arc::clone(service),
@@ -196,6 +197,8 @@ impl Session {
             ),
             limits,
             tenant: self.0.tenant_id.0,
+            share: service.share_of(&self.0.tenant),
+            trust: self.trust(),
             outbound_refusal,
             logs_streamed: !grants.streaming_tails.is_empty(),
         };
@@ -221,7 +224,7 @@ impl Session {
                 PolicyAsked::Session => Ok(None),
             };
         };
-        let door = egress.door(&self.0.tenant, asked, ask);
+        let door = egress.door(&self.0.tenant, self.id(), asked, ask);
         door.map(Some).map_err(LoadError::Outbound)
     }
 
@@ -231,6 +234,11 @@ impl Session {
 
     pub(crate) fn tenant_id(&self) -> TenantId {
         self.0.tenant_id
+    }
+
+    /// With whom its isolates may share a process.
+    pub(crate) fn trust(&self) -> Trust {
+        self.0.service.trust_of(&self.0.tenant)
     }
 
     pub(crate) fn code_bytes(&self) -> &Arc<Room> {
@@ -317,6 +325,7 @@ pub struct Worker {
 pub(crate) struct Facts {
     service: Arc<Service>,
     owner: Owner,
+    tenant: Arc<str>,
     worker: WorkerId,
     /// The worker that loaded it, and so on.
     ancestors: Vec<WorkerId>,
@@ -342,6 +351,10 @@ impl Drop for Hold {
 }
 
 impl Facts {
+    pub(crate) fn tenant(&self) -> &Arc<str> {
+        &self.tenant
+    }
+
     pub(crate) fn worker_id(&self) -> WorkerId {
         self.worker
     }
@@ -354,6 +367,11 @@ impl Facts {
 }
 
 impl Worker {
+    /// What holds for its calls.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.facts.limits
+    }
+
     pub(crate) fn new(
         session: &Session,
         worker: WorkerId,
@@ -363,6 +381,7 @@ impl Worker {
         let facts = Arc::new(Facts {
             service: Arc::clone(&session.0.service),
             owner: session.owner(),
+            tenant: Arc::clone(&session.0.tenant),
             worker,
             ancestors,
             limits,

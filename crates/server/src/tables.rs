@@ -5,14 +5,16 @@
 
 use crate::{
     named::Ask,
+    opened::{OVER, Opened},
     router::{Address, Export},
     session::{Entrypoint, Facts, Grants, Hold, Worker},
 };
 use coracle_abi::{IMPORT_REFUSED, IMPORTS_MADE_MIN, OUTBOUND, import_of};
 use coracle_isolate::{Bytes, External, Form, Kind};
 use coracle_loader::{CallId, LimitsRequest, WorkerId};
+use coracle_outbound::Trail;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Weak},
 };
 use tokio::sync::oneshot;
@@ -35,6 +37,8 @@ pub(crate) struct Table {
     pub(crate) providing: HashMap<u64, Ask>,
     /// Its calls that have no answer yet, by its own ids for them.
     pub(crate) outgoing: HashMap<u64, Outgoing>,
+    /// Imports that are connections, and whose each is; see `opened`.
+    connections: HashMap<u64, u64>,
 }
 
 /// What imports take in the table.
@@ -71,11 +75,24 @@ const GIVEN_MAX: usize = 200_000;
 const GIVEN_BYTES_MAX: u64 = 32 << 20;
 
 /// A call that an isolate has made.
-pub(crate) enum Outgoing {
+pub(crate) struct Outgoing {
+    /// Which invocation has made it.
+    pub(crate) invocation: u64,
+    /// What is called.
+    pub(crate) import: u64,
+    pub(crate) way: Way,
+    /// What is told of it, if it is a request to a gateway.
+    pub(crate) trail: Option<Arc<Trail>>,
+}
+
+/// Where a call goes.
+pub(crate) enum Way {
     /// Of a worker of this server.
     Call(CallId),
     /// Of a client's object, or one of this process; dropping it gives the call up.
     Outside(#[expect(dead_code, reason = "held to be dropped")] oneshot::Sender<()>),
+    /// Nowhere: the answer is known.
+    Nowhere,
 }
 
 impl Table {
@@ -98,6 +115,7 @@ impl Table {
             asking: HashMap::new(),
             providing: HashMap::new(),
             outgoing: HashMap::new(),
+            connections: HashMap::new(),
         };
         for address in &grants.env {
             table.put(address.clone());
@@ -121,6 +139,10 @@ impl Table {
         }
     }
 
+    pub(crate) fn tenant(&self) -> &Arc<str> {
+        self.facts.tenant()
+    }
+
     pub(crate) fn worker_id(&self) -> WorkerId {
         self.facts.worker_id()
     }
@@ -133,12 +155,56 @@ impl Table {
     /// Takes an import away.
     pub(crate) fn release(&mut self, id: u64) -> Option<Address> {
         let released = self.imports.remove(&id)?;
+        self.connections.remove(&id);
         match id {
             OUTBOUND => {}
             IMPORTS_MADE_MIN.. => self.made.remove(&released),
             _ => self.given.remove(&released),
         }
         Some(released)
+    }
+
+    /// What is in `externals` of connections is of the call whose `opened` that is; of one that is over they are closed.
+    pub(crate) fn connect(
+        &mut self,
+        externals: &[External],
+        opened: Option<&Opened>,
+        closed: &mut Vec<Address>,
+    ) {
+        for external in externals {
+            let External::Import(id, _) = external else {
+                continue;
+            };
+            let Some(address @ Address::Host(_)) = self.imports.get_mut(id) else {
+                continue;
+            };
+            match opened {
+                Some(opened) => _ = self.connections.insert(*id, opened.id()),
+                None => closed.push(std::mem::replace(address, over())),
+            }
+        }
+    }
+
+    /// Closes the connections of a call: what is under their numbers says so from now on. Gives the isolate's calls of them
+    /// up that have no answer yet, and answers which those are.
+    pub(crate) fn close(&mut self, opened: u64, closed: &mut Vec<Address>) -> Vec<u64> {
+        let connections = self.connections.iter();
+        let of_it: HashSet<u64> = connections
+            .filter_map(|(import, of)| (*of == opened).then_some(*import))
+            .collect();
+        for import in &of_it {
+            self.connections.remove(import);
+            let address = self.imports.get_mut(import);
+            closed.extend(address.map(|address| std::mem::replace(address, over())));
+        }
+        let calls = self.outgoing.iter();
+        let unanswered: Vec<u64> = calls
+            .filter_map(|(operation, call)| of_it.contains(&call.import).then_some(*operation))
+            .collect();
+        for operation in &unanswered {
+            self.outgoing.remove(operation);
+        }
+        unanswered
     }
 
     /// Whether there is room for what an operation of the isolate's has made.
@@ -188,19 +254,29 @@ impl Table {
     }
 
     /// The addresses that the guest means by entries of its. `worker` is the one that it runs, which is not to be let go of
-    /// while the service's state is held.
-    pub(crate) fn adopt(&self, externals: Vec<External>, worker: Option<&Worker>) -> Vec<Address> {
+    /// while the service's state is held; `opened` is of the call that gives them out.
+    pub(crate) fn adopt(
+        &self,
+        externals: Vec<External>,
+        worker: Option<&Worker>,
+        opened: Option<&Arc<Opened>>,
+    ) -> Vec<Address> {
         let adopt = |external: External| match (external, worker) {
             // What its requests go to is the worker's to use, and not to pass on.
             (External::Import(OUTBOUND, _), _) => Address::Broken,
-            (External::Import(id, _), _) => self.import(id).unwrap_or(Address::Broken),
+            (External::Import(id, _), _) => match self.import(id) {
+                // Nor is a connection, which is of the call that opened it: what is passed on are streams over it.
+                None | Some(Address::Host(_)) => Address::Broken,
+                Some(address) => address,
+            },
             (External::Export(id, kind), Some(worker)) => {
                 // Loaders and entrypoints are not made by guests.
                 let kind = match kind {
                     Kind::Loader | Kind::Entrypoint => Kind::Target,
                     kind => kind,
                 };
-                Address::Export(Export::new(worker.clone(), self.isolate, id, kind))
+                let opened = opened.map(Arc::clone);
+                Address::Export(Export::new(worker.clone(), self.isolate, id, kind, opened))
             }
             (External::Loopback { entrypoint, props }, Some(worker)) => {
                 Address::Entrypoint(loopback(worker, &entrypoint, props))
@@ -209,6 +285,11 @@ impl Table {
         };
         externals.into_iter().map(adopt).collect()
     }
+}
+
+/// What is under the number of a connection that is closed.
+fn over() -> Address {
+    Address::Failed(OVER.into())
 }
 
 /// What calls of a capability are answered with that had no room.

@@ -19,6 +19,7 @@ use crate::{
     worker::{Worker, WorkerArgs},
 };
 use clap::Args;
+use coracle_abi::{Language, ModuleKind};
 use coracle_client::{Coracle, ModuleBody, Outcome, Thrown, Value, Verdict, WorkerCode, args};
 use coracle_loader::{
     Encoded, Form, LimitName, Limits, Module, Outbound, Problem, limits::grouped,
@@ -104,7 +105,7 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
 /// been said with its shape, and its modules are parsed all the same.
 fn with_room(mut asked: Vec<LimitValue>) -> Vec<LimitValue> {
     asked.retain(|(name, _)| *name != LimitName::CodeBytesMax);
-    let with_main = LimitName::CodeBytesMax.ceiling() + ALONE_MAIN.len() as u64;
+    let with_main = LimitName::CodeBytesMax.ceiling() + ALONE_MAIN_BYTES_MAX;
     asked.push((LimitName::CodeBytesMax, with_main));
     asked
 }
@@ -161,13 +162,24 @@ fn loader_code(code: &WorkerCode) -> coracle_loader::WorkerCode {
     }
 }
 
-/// What the module is called in the worker that only parses it.
-const ALONE: &str = "module.js";
+/// What a module is called in the worker that only parses it: its ending says in which language it is written.
+fn alone(name: &str) -> String {
+    match Language::of(name, ModuleKind::EsModule) {
+        None => "module.js".into(),
+        Some(Language::TypeScript) => "module.ts".into(),
+        Some(Language::TypeScriptJsx) => "module.tsx".into(),
+        Some(Language::Jsx) => "module.jsx".into(),
+    }
+}
 
 /// The main module of that worker: it imports the module, then what is not there. Modules are parsed
 /// as they are imported, in order, and linked only once all are there; so the module is parsed, and
 /// nothing is ever linked or evaluated.
-const ALONE_MAIN: &str = "import './module.js'; import 'coracle-check-ends-here';";
+fn alone_main(alone: &str) -> String {
+    format!("import './{alone}'; import 'coracle-check-ends-here';")
+}
+
+const ALONE_MAIN_BYTES_MAX: u64 = 100;
 
 /// How that worker ends when the module parses. The guest's text, as Workers have it.
 const IMPORT_MISSING: &str = "No such module ";
@@ -179,13 +191,18 @@ async fn parse_alone(
     name: &str,
     source: &str,
 ) -> Result<Option<Finding>, Failure> {
+    let alone = alone(name);
     let code = WorkerCode::new("main.js")
-        .es_module("main.js", ALONE_MAIN)
-        .es_module(ALONE, source);
+        .es_module("main.js", alone_main(&alone))
+        .es_module(&alone, source);
     Ok(match coracle.load(code).ready().await?.outcome {
         Outcome::Threw(thrown) if thrown.message.starts_with(IMPORT_MISSING) => None,
         Outcome::Threw(thrown) => Some(Finding::Syntax(Box::new(Thrown {
-            module: name.to_owned(),
+            // Unless it is a source of the module's, by its map.
+            module: match &thrown.module {
+                other if !other.is_empty() && *other != alone => other.clone(),
+                _ => name.to_owned(),
+            },
             // It names the module as it is called here, and has one line.
             stack: String::new(),
             ..*thrown

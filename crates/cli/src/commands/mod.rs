@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod cordon;
 pub(crate) mod image;
 pub(crate) mod policy;
 pub(crate) mod run;
@@ -18,6 +19,7 @@ pub(crate) fn execute(command: Command) -> Result<Exit, Failure> {
         Command::Policy(args) => policy::policy(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Version(args) => version::version(&args),
+        Command::Cordon(args) => cordon::cordon(&args),
         Command::Image(args) => image::image(&args),
     }
 }

@@ -9,17 +9,18 @@ use crate::{
     failure::Failure,
     guest::GuestArgs,
     limits::{self, LimitValue, parse_limit},
-    logging::{self, LogFormat},
+    logging::{LogFormat, ServerLog},
     outbound,
     sandbox::message_bytes_for,
+    tenants,
     terminal::Terminal,
 };
 use announce::Announcement;
-use clap::{Args, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use coracle_client::Address;
 use coracle_isolate::Machine;
 use coracle_loader::CoreConfig;
-use coracle_server::{Server, ServerConfig, Tokens};
+use coracle_server::{Isolation, Server, ServerConfig, Tokens};
 use signals::Signals;
 use std::{
     net::SocketAddr,
@@ -76,6 +77,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "CORACLE_TOKEN_FILE", help_heading = None)]
     token_file: Option<PathBuf>,
 
+    /// What each tenant may have: a file as in docs/fairness.md [default: the same for all]
+    #[arg(long, value_name = "FILE", env = "CORACLE_TENANTS_FILE", help_heading = None)]
+    tenants_file: Option<PathBuf>,
+
     /// A limit for every worker, by its name in docs/limits.md; may be repeated
     #[arg(
         long,
@@ -90,6 +95,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "CORACLE_OUTBOUND_FILE", help_heading = None)]
     outbound_file: Option<PathBuf>,
 
+    /// Where sandboxes run: in processes without network, files or secrets, or on threads of this one
+    #[arg(long, env = "CORACLE_ISOLATION", value_enum, default_value_t = IsolationArg::Auto, help_heading = None)]
+    isolation: IsolationArg,
+
     #[command(flatten)]
     capacity: CapacityArgs,
 
@@ -103,9 +112,53 @@ pub(crate) struct ServeArgs {
     log: LogArgs,
 }
 
+/// Where sandboxes run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum IsolationArg {
+    /// In processes where the kernel can confine them, else on threads, which is logged
+    Auto,
+    /// In processes, or not at all
+    Cordons,
+    /// On threads of the server
+    Threads,
+}
+
+impl IsolationArg {
+    fn isolation(self, cordons_max: Option<u16>) -> Result<Isolation, Failure> {
+        let can_confine = coracle_cordon::can_confine();
+        match self {
+            Self::Threads => return Ok(Isolation::Threads),
+            Self::Cordons if !can_confine => {
+                return Err(Failure::server(
+                    "this kernel can't confine processes (seccomp is missing): run with --isolation threads",
+                ));
+            }
+            Self::Auto if !can_confine => {
+                tracing::warn!(
+                    "this kernel can't confine processes: sandboxes run on threads of the server"
+                );
+                return Ok(Isolation::Threads);
+            }
+            Self::Cordons | Self::Auto => {}
+        }
+        Ok(Isolation::Cordons {
+            // This very file, even where another version has taken its name.
+            executable: "/proc/self/exe".into(),
+            cordons_max: cordons_max.map_or(CORDONS_MAX, usize::from),
+        })
+    }
+}
+
+/// Processes for sandboxes, where nobody said how many.
+const CORDONS_MAX: usize = 16;
+
 #[derive(Args)]
 #[command(next_help_heading = "Capacity")]
 struct CapacityArgs {
+    /// Processes that sandboxes run in, at most; one of them is a spare [default: 16]
+    #[arg(long, value_name = "N", env = "CORACLE_CORDONS_MAX", value_parser = value_parser!(u16).range(2..))]
+    cordons_max: Option<u16>,
+
     /// Sandboxes at once [default: what fits the machine or the container]
     #[arg(long, value_name = "N", env = "CORACLE_ISOLATES_MAX", value_parser = value_parser!(u64).range(1..))]
     isolates_max: Option<u64>,
@@ -142,6 +195,10 @@ struct CapacityArgs {
     /// Calls that wait for a sandbox [default: 1000]
     #[arg(long, value_name = "N", env = "CORACLE_CALLS_QUEUED_MAX", value_parser = value_parser!(u64).range(1..))]
     calls_queued_max: Option<u64>,
+
+    /// How long a call waits before it begins, in milliseconds; its wall_ms_max if that is less [default: 10000]
+    #[arg(long, value_name = "N", env = "CORACLE_QUEUE_WAIT_MS_MAX", value_parser = value_parser!(u64).range(1..))]
+    queue_wait_ms_max: Option<u64>,
 
     /// Workers that one session holds [default: 10000]
     #[arg(long, value_name = "N", env = "CORACLE_WORKERS_PER_SESSION_MAX", value_parser = value_parser!(u64).range(1..))]
@@ -195,14 +252,15 @@ struct LogArgs {
 
 pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let start = Instant::now();
-    logging::install(&args.log.log, args.log.log_format, Terminal::detect())?;
+    let log = ServerLog::install(&args.log.log, args.log.log_format, Terminal::detect())?;
     for name in environment::unknown_settings() {
         tracing::warn!(
             name,
             "an environment variable that looks like a setting is none and is ignored"
         );
     }
-    let config = args.config()?;
+    let mut config = args.config()?;
+    config.log_lines_dropped = Some(Box::new(log.lines_dropped()));
     let (isolates_max, guest) = (config.core.isolates_max, config.guest.hash());
     let tokens_required = config.tokens.required();
     // Heard from here on: as the first process of a container, one that does not listen gets none.
@@ -270,6 +328,13 @@ impl ServeArgs {
             admin_hosts: self.admin_host.clone(),
             tokens,
             limits,
+            isolation: self.isolation.isolation(self.capacity.cordons_max)?,
+            tenancy: self
+                .tenants_file
+                .as_deref()
+                .map(tenants::read)
+                .transpose()?
+                .unwrap_or_default(),
             outbound: self
                 .outbound_file
                 .as_deref()
@@ -295,6 +360,7 @@ impl CapacityArgs {
                 .workers_per_session_max
                 .unwrap_or(core.workers_per_session_max),
             calls_queued_max: self.calls_queued_max.unwrap_or(core.calls_queued_max),
+            queue_wait_ms_max: self.queue_wait_ms_max.unwrap_or(core.queue_wait_ms_max),
         };
         set(
             &mut config.pool_memory_bytes_max,

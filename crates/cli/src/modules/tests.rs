@@ -115,7 +115,10 @@ fn the_extension_says_the_kind() {
         }
     };
     let same = |path| kind(path, path);
-    assert_eq!(["a.js", "a.mjs", "a.ts"].map(same), ["es"; 3]);
+    assert_eq!(
+        ["a.js", "a.mjs", "a.ts", "a.mts", "a.tsx", "a.jsx"].map(same),
+        ["es"; 6]
+    );
     assert_eq!(
         ["a.cjs", "a.txt", "a.md", "a.json"].map(same),
         ["cjs", "text", "text", "json"]

@@ -7,7 +7,7 @@ use crate::{
     tails::TAILS_MAX,
 };
 use capnp::{Error, text};
-use coracle_abi::PATH_BYTES_MAX;
+use coracle_abi::{PATH_BYTES_MAX, PATH_LENGTH_MAX};
 use coracle_isolate::{
     Bytes, FUEL_SCHEDULE, Form as IsolateForm, Kind, LogLevel, Outcome, Report, Thrown, Usage,
     Verdict, VerdictKind,
@@ -18,8 +18,6 @@ use coracle_loader::{
 use coracle_schema as schema;
 use std::{rc::Rc, sync::Arc};
 
-/// Names that the path of one call may have.
-const PATH_LENGTH_MAX: u32 = 64;
 /// Entries that one table of externals may have.
 const EXTERNALS_MAX: u32 = 10_000;
 /// Bytes that the name of an entrypoint may have.
@@ -210,7 +208,7 @@ pub(super) fn thrown(reader: schema::thrown::Reader<'_>) -> Result<Thrown, Error
 }
 
 pub(super) fn path(reader: capnp::text_list::Reader<'_>) -> Result<Vec<String>, Error> {
-    at_most("path", reader.len(), PATH_LENGTH_MAX)?;
+    at_most("path", reader.len(), PATH_LENGTH_MAX as u32)?;
     let mut bytes = 0;
     let steps = reader.iter().map(|step| {
         let step = step?;

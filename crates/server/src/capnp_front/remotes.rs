@@ -56,6 +56,12 @@ impl Remotes {
         self.object(remote.id)
     }
 
+    /// The client is gone, and its objects with it.
+    pub(super) fn forget_all(&self) {
+        let objects = self.objects.take();
+        drop(objects);
+    }
+
     fn object(&self, id: u64) -> Option<target::Client> {
         let objects = self.objects.borrow();
         objects.get(&id).map(|(object, _)| object.clone())

@@ -80,21 +80,27 @@ impl ResultServer {
             return None;
         }
         let bounds = self.bounds();
-        (0..=path.len()).find_map(|length| {
-            let selected = coracle_value::select(&result.bytes, &path[..length], &bounds).ok()?;
-            let Selected::Item(item) = selected else {
-                return None;
-            };
-            if item.len() > EXTERNAL_BYTES_MAX {
-                return None;
+        // Two looks whatever the path's length, as each reads all of the result: how far the path leads, and what is
+        // there. An object ends it, so it is the last thing on the way.
+        let length = match coracle_value::select(&result.bytes, path, &bounds).ok()? {
+            Selected::Item(_) => path.len(),
+            Selected::Missing { index } => index,
+            Selected::Entangled => return None,
+        };
+        let Selected::Item(item) =
+            coracle_value::select(&result.bytes, &path[..length], &bounds).ok()?
+        else {
+            return None;
+        };
+        if item.len() > EXTERNAL_BYTES_MAX {
+            return None;
+        }
+        match coracle_value::decode(&item, &bounds) {
+            Ok(Value::External(index)) => {
+                Some((self.externals.get(index as usize)?.clone(), length))
             }
-            match coracle_value::decode(&item, &bounds) {
-                Ok(Value::External(index)) => {
-                    Some((self.externals.get(index as usize)?.clone(), length))
-                }
-                _ => None,
-            }
-        })
+            _ => None,
+        }
     }
 
     /// What reading `path` of the result comes to, and what it refers to.

@@ -36,12 +36,17 @@ pub(crate) struct ConnectionSettings {
 }
 
 /// Empties a connection's tables when it is left, for whatever reason. They refer to calls under way, which refer to the
-/// connection: without this, a connection with a call would live for ever, and its socket with it.
-struct HangUp(Option<Disconnector<Side>>);
+/// connection: without this, a connection with a call would live for ever, and its socket with it. What the client calls
+/// its own object may be the promise of one of ours, which is such a circle, too.
+struct HangUp {
+    connected: Rc<Connected>,
+    disconnector: Option<Disconnector<Side>>,
+}
 
 impl Drop for HangUp {
     fn drop(&mut self) {
-        if let Some(disconnector) = self.0.take() {
+        self.connected.remotes.forget_all();
+        if let Some(disconnector) = self.disconnector.take() {
             // The first poll empties the tables; nobody waits for the peer to read what it is told.
             let _ = AssertUnwindSafe(disconnector).catch_unwind().now_or_never();
         }
@@ -78,7 +83,10 @@ where
     let disconnector = system.get_disconnector();
     let system = AssertUnwindSafe(system).catch_unwind();
     tokio::pin!(system);
-    let _hang_up = HangUp(Some(disconnector));
+    let _hang_up = HangUp {
+        connected: Rc::clone(&connected),
+        disconnector: Some(disconnector),
+    };
 
     // Whoever does not log in in time, or fails too often, is let go.
     let deadline = tokio::time::sleep(settings.login_deadline);

@@ -4,7 +4,7 @@
 //! detail, never a count and never a series.
 
 use coracle_isolate::{Outcome, VerdictKind};
-use coracle_loader::EndCause;
+use coracle_loader::{EndCause, Quota};
 
 /// Stands for every value that a set does not list.
 pub(super) const OTHER: &str = "other";
@@ -33,21 +33,34 @@ pub(super) const OUTBOUND_RESULTS: [&str; 15] = [
     OTHER,
 ];
 
+/// Who decides about requests that no policy is asked about: words of `coracle_outbound::Judge`.
+pub(super) const OUTBOUND_UNJUDGED: [&str; 2] = ["gateway", "none"];
+
+/// What connections are open for.
+pub(super) const OUTBOUND_CONNECTIONS: [&str; 2] = ["http", "socket"];
+
 /// Why a connection was turned away.
 pub(super) const CONNECTION_REFUSALS: [&str; 2] = ["connections_max", OTHER];
 
 /// Why a call was refused: the words for `coracle_loader::Refusal` and `coracle_transport::Full`.
-pub(super) const REFUSALS: [&str; 9] = [
+pub(super) const REFUSALS: [&str; 11] = [
     "draining",
     "session_closed",
     "calls_in_flight",
     "session_calls",
     "workers",
     "isolates",
+    "queue_wait",
+    "quota",
     "connection_bytes",
     "connections_bytes",
     OTHER,
 ];
+
+/// Which quota of a tenant's a call was refused for.
+pub(super) fn quotas() -> [&'static str; Quota::ALL.len()] {
+    Quota::ALL.map(Quota::as_str)
+}
 
 const OUTCOME_OK: usize = 0;
 const OUTCOME_EXCEPTION: usize = 1;

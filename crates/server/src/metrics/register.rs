@@ -70,6 +70,18 @@ impl Register<'_> {
         }
     }
 
+    /// A gauge with one label, whose values are all known: a child for each of them.
+    pub(super) fn gauges<const N: usize>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: [&'static str; N],
+    ) -> [IntGauge; N] {
+        let family = self.keep(IntGaugeVec::new(options(name, help), &[label]));
+        values.map(|value| family.with_label_values(&[value]))
+    }
+
     pub(super) fn build_info(&self, build: &BuildInfo) {
         let BuildInfo {
             version,

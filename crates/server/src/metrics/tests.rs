@@ -1,7 +1,7 @@
 use super::{labels::*, *};
 use crate::service::refusal_name;
 use coracle_isolate::{Bytes, Log, LogLevel, Outcome, Thrown, Usage, Verdict, VerdictKind};
-use coracle_loader::{EndCause, Refusal};
+use coracle_loader::{EndCause, Quota, Refusal};
 use coracle_transport::Full;
 use std::collections::BTreeSet;
 
@@ -149,7 +149,21 @@ fn every_refusal_has_its_reason() {
         Refusal::CallsInFlight { limit: 1 },
         Refusal::SessionCalls { limit: 1 },
         Refusal::Workers { limit: 1 },
-        Refusal::Isolates { limit: 1 },
+        Refusal::Isolates {
+            limit: 1,
+            retry_after_ms: 1,
+        },
+        Refusal::QueueWait {
+            limit: 1,
+            waited_ms: 1,
+            retry_after_ms: 1,
+        },
+        Refusal::Quota {
+            quota: Quota::Isolates,
+            limit: 1,
+            used: 1,
+            retry_after_ms: 1,
+        },
     ] {
         metrics.refused(refusal_name(refusal));
     }
@@ -162,8 +176,18 @@ fn every_refusal_has_its_reason() {
     }
     assert_eq!(
         value(&metrics, r#"coracle_invocations_total{outcome="refused"}"#),
-        8.0
+        10.0
     );
+}
+
+#[test]
+fn every_quota_has_its_series() {
+    let metrics = metrics();
+    for quota in Quota::ALL {
+        metrics.quota_refused(quota);
+        let series = format!("coracle_quota_refused_total{{quota=\"{quota}\"}}");
+        assert_eq!(value(&metrics, &series), 1.0, "{series}");
+    }
 }
 
 #[test]
@@ -311,6 +335,16 @@ fn a_scrape_asks_the_scheduler() {
     metrics.observe_scheduler(&more, &health, 64);
     metrics.observe_scheduler(&more, &health, 64);
     assert_eq!(value(&metrics, "coracle_panics_total"), 6.0);
+}
+
+/// The log gives a total; it is not added again.
+#[test]
+fn lines_of_the_log_that_were_given_up_are_counted_once() {
+    let metrics = metrics();
+    metrics.observe_log(|| 7);
+    for _ in 0..2 {
+        assert_eq!(value(&metrics, "coracle_log_lines_dropped_total"), 7.0);
+    }
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Asking a client whether a request may leave.
 
 use super::values;
-use crate::router::{Address, Payload};
+use crate::{
+    router::{Address, Payload},
+    tree,
+};
 use coracle_isolate::{CallAccess, Form, Outcome};
 use coracle_outbound::{Ask, Question};
-use coracle_value::{Bounds, Value};
+use coracle_value::Value;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 
@@ -31,8 +34,10 @@ impl Ask for Asker {
             let report = answer.map_err(|refusal| refusal.to_string())?.report;
             match report.outcome {
                 Outcome::Value(value) => {
-                    let read = coracle_value::decode(&value.bytes, &Bounds::default());
-                    match read.ok().and_then(|value| value.as_bool()) {
+                    match tree::read_leaf(&value.bytes)
+                        .ok()
+                        .and_then(|value| value.as_bool())
+                    {
                         Some(true) => Ok(()),
                         Some(false) => Err(String::new()),
                         None => Err("it answered neither true nor false".into()),

@@ -23,7 +23,7 @@ const SHORT_BODY_BYTES: usize = 64 << 10;
 /// One worker's.
 pub(super) struct Door {
     channel: Arc<Channel>,
-    tenant: String,
+    tenant: Arc<str>,
     runtime: Handle,
 }
 
@@ -38,7 +38,7 @@ impl Door {
 
     fn sender(&self, caller: Option<Caller>) -> Sender {
         Sender {
-            tenant: self.tenant.clone(),
+            tenant: Arc::clone(&self.tenant),
             worker: caller.map_or(0, |caller| caller.worker),
             invocation: caller.map_or(0, |caller| caller.invocation),
         }
@@ -126,14 +126,18 @@ impl Door {
         let connected = self
             .channel
             .connect(&options.address, options.with_tls, &sender);
-        let Connection { socket, host } = connected.await.map_err(failure)?;
+        let Connection {
+            socket,
+            host,
+            trail,
+        } = connected.await.map_err(failure)?;
         let parts = SocketParts::new(socket, &self.runtime);
         let mut externals = Vec::new();
         let mut ends = parts.value(&mut externals);
         if options.may_start_tls
             && let Value::Object(ends) = &mut ends
         {
-            let start_tls = StartTls::shared(&self.channel, &parts, host);
+            let start_tls = StartTls::shared(&self.channel, &parts, (host, trail));
             externals.push(Host::address(start_tls, &self.runtime));
             let index = Value::External(externals.len() as u32 - 1);
             ends.push(("startTls".into(), index));

@@ -1,7 +1,7 @@
 //! What becomes of records: the log, the metrics, and the tails of the worker.
 
 use crate::{metrics::Metrics, service::Service};
-use coracle_outbound::{Audit, Record, RequestDecision};
+use coracle_outbound::{Audit, Judge, Record, RequestDecision, Underway};
 use std::sync::{Arc, Weak};
 
 /// Where records go.
@@ -11,17 +11,25 @@ pub(crate) struct Records {
 }
 
 impl Audit for Records {
+    fn begun(&self, request: &Arc<Underway>) {
+        if let Some(service) = self.service.upgrade() {
+            service.on_request_begun(request);
+        }
+    }
+
     fn record(&self, record: Record) {
         self.metrics.outbound(&record);
         log(&record);
         if let Some(service) = self.service.upgrade() {
-            service.on_outbound_record(record);
+            service.on_request_over(record);
         }
     }
 }
 
 fn log(record: &Record) {
     let Record {
+        number: _,
+        judge,
         sender,
         kind,
         method,
@@ -39,16 +47,18 @@ fn log(record: &Record) {
     } = record;
     let (tenant, worker, invocation) = (&*sender.tenant, sender.worker, sender.invocation);
     let (kind, verdict) = (kind.as_str(), decision.as_str());
+    let (method, rule) = (&**method, &**rule);
     let duration_us = duration.as_micros() as u64;
     tracing::info!(
         target: "coracle::outbound",
-        tenant, worker, invocation, kind, method, destination, hop, decision = verdict, rule, credential, status, error,
-        bytes_sent, bytes_received, redactions, duration_us,
+        tenant, worker, invocation, kind, method, destination, hop, judge = judge.as_str(), decision = verdict, rule,
+        credential, status, error, bytes_sent, bytes_received, redactions, duration_us,
         "{}",
-        match decision {
-            RequestDecision::Allowed => "a request was let out",
-            RequestDecision::Denied => "a request was denied",
-            RequestDecision::Failed => "a request failed before it was let out",
+        match (judge, decision) {
+            (Judge::Gateway, _) => "a request was passed to a gateway",
+            (_, RequestDecision::Allowed) => "a request was let out",
+            (_, RequestDecision::Denied) => "a request was denied",
+            (_, RequestDecision::Failed) => "a request failed before it was let out",
         }
     );
 }

@@ -5,11 +5,12 @@ use super::{door::failure, values};
 use crate::{
     host::{Failure, Host, HostCall, HostObject, Reply},
     router::{Address, Payload},
+    tree,
 };
 use bytes::Bytes;
 use coracle_isolate::{CallAccess, Form, Kind, Outcome};
-use coracle_outbound::{Channel, Connection, Host as HostName, Received, Socket};
-use coracle_value::{Bounds, Value};
+use coracle_outbound::{Channel, Connection, Host as HostName, Received, Socket, Trail};
+use coracle_value::Value;
 use futures::{
     StreamExt,
     future::BoxFuture,
@@ -17,7 +18,7 @@ use futures::{
 };
 use std::{
     io,
-    sync::{Arc, Mutex as StdMutex, PoisonError},
+    sync::{Arc, Mutex as StdMutex, PoisonError, Weak},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split},
@@ -45,8 +46,7 @@ pub(super) fn pulled(source: Address) -> BoxStream<'static, Result<Bytes, String
         match answer.report.outcome {
             Outcome::Value(value) if value.form == Form::Undefined => Ok(None),
             Outcome::Value(value) => {
-                let read = coracle_value::decode(&value.bytes, &Bounds::default());
-                match read.map_err(|error| error.to_string())? {
+                match tree::read_leaf(&value.bytes).map_err(|error| error.to_string())? {
                     Value::Undefined => Ok(None),
                     Value::TypedArray { bytes, .. } if !bytes.is_empty() => {
                         Ok(Some((Bytes::from(bytes), source)))
@@ -299,17 +299,24 @@ fn broken(error: &io::Error) -> Failure {
     }
 }
 
+/// Whom a connection is to, and what is told of it.
+type PeerKnown = (HostName, Weak<Trail>);
+
 /// Makes a connection go on in TLS, once.
 pub(super) struct StartTls {
     channel: Arc<Channel>,
-    taken: StdMutex<Option<(SocketParts, HostName)>>,
+    taken: StdMutex<Option<(SocketParts, PeerKnown)>>,
 }
 
 impl StartTls {
-    pub(super) fn shared(channel: &Arc<Channel>, parts: &SocketParts, host: HostName) -> Arc<Self> {
+    pub(super) fn shared(
+        channel: &Arc<Channel>,
+        parts: &SocketParts,
+        peer: PeerKnown,
+    ) -> Arc<Self> {
         Arc::new(Self {
             channel: Arc::clone(channel),
-            taken: StdMutex::new(Some((parts.clone(), host))),
+            taken: StdMutex::new(Some((parts.clone(), peer))),
         })
     }
 }
@@ -328,9 +335,13 @@ impl HostObject for StartTls {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
             let over = || Failure::type_error("This connection can't start TLS any more.");
-            let (parts, host) = taken.ok_or_else(over)?;
+            let (parts, (host, trail)) = taken.ok_or_else(over)?;
             let socket = parts.take().await.ok_or_else(over)?;
-            let connection = Connection { socket, host };
+            let connection = Connection {
+                socket,
+                host,
+                trail,
+            };
             let secured = self.channel.start_tls(connection, name.as_deref()).await;
             let Connection { socket, .. } = secured.map_err(failure)?;
             let mut externals = Vec::new();

@@ -143,11 +143,9 @@ pub(super) fn connect_options(args: &[Value]) -> Result<ConnectOptions, Failure>
 
 /// `{expectedServerHostname}` of `startTls`.
 pub(super) fn expected_name(call: &HostCall) -> Result<Option<String>, Failure> {
-    let bounds = coracle_value::Bounds::default();
-    let read = coracle_value::decode(&call.args.bytes, &bounds);
-    let args = read.map_err(|error| Failure::type_error(error.to_string()))?;
+    let args = call.arguments()?;
     let name = args
-        .index(0)
+        .first()
         .and_then(|options| options.get("expectedServerHostname"));
     Ok(name.and_then(text))
 }

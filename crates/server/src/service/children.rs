@@ -49,8 +49,8 @@ impl Service {
         let ask = child
             .get
             .and_then(|get| take_provision(state, asker.isolate, get));
-        let env = adopt(state, asker.isolate, std::mem::take(&mut child.env));
-        let tails = adopt(state, asker.isolate, std::mem::take(&mut child.tails));
+        let env = adopt(state, asker.isolate, std::mem::take(&mut child.env), None);
+        let tails = adopt(state, asker.isolate, std::mem::take(&mut child.tails), None);
         let grants = Grants {
             env: env.into_iter().map(bound).collect(),
             tails: tails.into_iter().map(Address::passed).collect(),
@@ -155,21 +155,28 @@ impl Service {
             }
         };
         state.discard(inherited);
+        // The isolate says so, and may have been taken over.
+        let limits = parent.limits().lower_of(&limits);
         let room = |load: Arc<[u8]>| match parent.session() {
             Some(session) if !session.is_closed() => {
                 let bytes = (load.len() as u64).saturating_add(grants.data_bytes());
                 match session.code_bytes().take_for_code(bytes) {
-                    Ok(taken) => Ok((load, taken, session.tenant_id().0)),
+                    Ok(taken) => {
+                        let share = self.share_of(session.tenant());
+                        Ok((load, taken, (session.tenant_id().0, share, session.trust())))
+                    }
                     Err(full) => Err(full.to_string()),
                 }
             }
             _ => Err(coracle_loader::Refusal::SessionClosed.to_string()),
         };
         match load.and_then(room) {
-            Ok((load, taken, tenant)) => {
+            Ok((load, taken, (tenant, share, trust))) => {
                 let spec = WorkerSpec {
                     load,
                     tenant,
+                    share,
+                    trust,
                     outbound_refusal,
                     logs_streamed: false,
                     limits,
@@ -337,7 +344,7 @@ pub(crate) fn bound(address: Address) -> Address {
 }
 
 fn adopt_one(state: &mut State, isolate: u64, external: External) -> Option<Address> {
-    adopt(state, isolate, vec![external]).pop()
+    adopt(state, isolate, vec![external], None).pop()
 }
 
 fn take_provision(state: &mut State, isolate: u64, get: u64) -> Option<Ask> {
@@ -374,7 +381,12 @@ fn get_entrypoint(state: &mut State, asker: Asker, entrypoint: ChildEntrypoint) 
         mut props,
         asked,
     } = entrypoint;
-    let given = adopt(state, asker.isolate, std::mem::take(&mut props.externals));
+    let given = adopt(
+        state,
+        asker.isolate,
+        std::mem::take(&mut props.externals),
+        None,
+    );
     let held = state
         .tables
         .get(&asker.isolate)

@@ -1,9 +1,9 @@
 //! Doing what the core decides.
 
-use super::{Service, State, Waiting, lost, refusal_name};
+use super::{Service, State, Waiting};
 use crate::{outcome::Answered, tables::Table};
-use coracle_isolate::{Bytes, Message};
-use coracle_loader::Effect;
+use coracle_isolate::{Bytes, Message, Outcome, Report, Usage, Verdict, VerdictKind};
+use coracle_loader::{Effect, LossCause, Refusal};
 use std::sync::Arc;
 
 impl Service {
@@ -38,6 +38,10 @@ impl Service {
                     return;
                 };
                 pending.isolate = Some(isolate);
+                let waited_ms = self.timekeeper.now_ms().saturating_sub(pending.arrived_ms);
+                if waited_ms > 0 && pending.call.is_some() {
+                    self.metrics.queue_waited(waited_ms);
+                }
                 if let Some(trace) = &pending.trace {
                     self.trace_onset(trace);
                 }
@@ -68,6 +72,9 @@ impl Service {
             Effect::RefuseCall { call, refusal } => {
                 if let Some(pending) = state.take_call(call) {
                     self.metrics.refused(refusal_name(refusal));
+                    if let Refusal::Quota { quota, .. } = refusal {
+                        self.metrics.quota_refused(quota);
+                    }
                     self.answer(state, pending, Err(refusal));
                 }
             }
@@ -94,5 +101,33 @@ impl Service {
                 self.drained.notify_waiters();
             }
         }
+    }
+}
+
+pub(super) fn lost(cause: LossCause, dispatched: bool) -> Report {
+    let kind = match cause {
+        LossCause::IsolateLost => VerdictKind::IsolateLost,
+        LossCause::IsolateEvicted => VerdictKind::IsolateEvicted,
+        LossCause::Cancelled => VerdictKind::Cancelled,
+    };
+    Report {
+        outcome: Outcome::Verdict(Verdict::without_limit(kind, dispatched)),
+        usage: Usage::default(),
+        logs: Vec::new(),
+        log_bytes_dropped: 0,
+    }
+}
+
+/// A refusal's name in metrics.
+pub(crate) fn refusal_name(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Draining => "draining",
+        Refusal::SessionClosed => "session_closed",
+        Refusal::CallsInFlight { .. } => "calls_in_flight",
+        Refusal::SessionCalls { .. } => "session_calls",
+        Refusal::Workers { .. } => "workers",
+        Refusal::Isolates { .. } => "isolates",
+        Refusal::QueueWait { .. } => "queue_wait",
+        Refusal::Quota { .. } => "quota",
     }
 }

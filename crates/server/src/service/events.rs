@@ -4,7 +4,7 @@ use super::{Notice, Service, State, outward::adopt};
 use crate::{named::Asker, outcome::Answered, session::Session};
 use coracle_isolate::{Event as IsolateEvent, Outcome, VerdictKind};
 use coracle_loader::{CallId, Event, IsolateId, WorkerId};
-use coracle_outbound::Record;
+use coracle_outbound::{Judge, RequestDecision};
 use std::{any::Any, cell::Cell, ptr, sync::TryLockError};
 
 thread_local! {
@@ -28,9 +28,9 @@ impl Service {
         self.take_inbox(false);
     }
 
-    /// A request of a worker's is over. Never waits for the state, like the above.
-    pub(crate) fn on_outbound_record(&self, record: Record) {
-        self.inbox().push(Notice::Outbound(Box::new(record)));
+    /// Nothing is left of a call that has opened something. Never waits for the state, like the above.
+    pub(crate) fn on_opened_over(&self, isolate: u64, opened: u64) {
+        self.inbox().push(Notice::OpenedOver { isolate, opened });
         self.take_inbox(false);
     }
 
@@ -59,7 +59,14 @@ impl Service {
             for notice in notices {
                 match notice {
                     Notice::Isolate(event) => self.apply(&mut state, event),
-                    Notice::Outbound(record) => self.trace_outbound(&state, *record),
+                    Notice::Sent {
+                        tenant,
+                        bytes,
+                        probed,
+                    } => self.count_request(&mut state, &tenant, bytes, probed),
+                    Notice::OpenedOver { isolate, opened } => {
+                        self.close_opened(&mut state, isolate, opened);
+                    }
                     Notice::Released { worker, session } => {
                         self.let_worker_go(&mut state, worker);
                         self.act(&mut state);
@@ -104,7 +111,8 @@ impl Service {
                     Outcome::Value(value) => std::mem::take(&mut value.externals),
                     _ => Vec::new(),
                 };
-                let externals = adopt(state, isolate, externals);
+                let opened = self.opened_by_giver(state, isolate, invocation, &externals);
+                let externals = adopt(state, isolate, externals, opened.as_ref());
                 let taken = match held {
                     true => state.hold_call(call),
                     false => state.take_call(call),
@@ -130,7 +138,7 @@ impl Service {
                         call,
                         isolate_reusable,
                     };
-                    state.core.on_event(finished, &mut state.effects);
+                    state.tell(finished);
                 }
             }
             IsolateEvent::Lingered {
@@ -147,7 +155,7 @@ impl Service {
                         call,
                         isolate_reusable,
                     };
-                    state.core.on_event(finished, &mut state.effects);
+                    state.tell(finished);
                 }
             }
             IsolateEvent::Logged {
@@ -159,6 +167,22 @@ impl Service {
                 operation,
                 call,
             } => self.isolate_calls(state, isolate, invocation, operation, *call),
+            IsolateEvent::OutboundRefused {
+                isolate,
+                invocation,
+                call,
+            } => {
+                let args = &call.args;
+                let asked = (&*call.path, &*args.bytes, args.externals.len());
+                let trail = self.begin_unjudged(state, Judge::None, (isolate, invocation), asked);
+                if let Some(trail) = &trail {
+                    trail.note(|record| {
+                        record.decision = RequestDecision::Denied;
+                        record.error = "policy_denied";
+                    });
+                }
+                state.discard(trail);
+            }
             IsolateEvent::Loading {
                 isolate,
                 operation,
@@ -192,12 +216,12 @@ impl Service {
                 if !state.ending.remove(&isolate) {
                     self.metrics.isolate_ended("other");
                 }
-                state.core.on_event(
-                    Event::IsolateEnded {
-                        isolate: IsolateId(isolate),
-                    },
-                    &mut state.effects,
-                );
+                let isolate = IsolateId(isolate);
+                // What it has used, and what it gives back, is known by now.
+                if let Some(tenant) = state.core.tenant_of(isolate) {
+                    self.measure(state, tenant);
+                }
+                state.tell(Event::IsolateEnded { isolate });
             }
         }
         self.act(state);

@@ -4,13 +4,21 @@ use super::{Pending, Service, State, Waiting};
 use crate::{
     host::{Caller, HostCall},
     named::Asker,
+    opened::{OVER, Opened},
     outcome::{Answered, CallAnswer},
-    router::{Address, AnswerTo, NOT_CALLABLE, Payload, RemoteCall, threw},
+    router::{Address, AnswerTo, CLIENT_GONE, NOT_CALLABLE, Payload, RemoteCall, threw},
     session::OutCall,
-    tables::Outgoing,
+    tables::{Outgoing, Way},
 };
+use coracle_abi::OUTBOUND;
 use coracle_isolate::{Answer, External, Form, Kind, Message, Outcome, OutwardCall};
-use coracle_loader::{CallId, Refusal};
+use coracle_loader::{CallId, IsolateId, Refusal};
+use coracle_outbound::{Judge, Kind as RequestKind, Record, RequestDecision, Sender, Trail};
+use coracle_value::{Bounds, Interface, Value};
+use std::sync::Arc;
+
+/// Bytes of the arguments of a request that are looked at for what is asked for.
+const REQUEST_BYTES_MAX: usize = 64 << 10;
 
 impl Service {
     /// An isolate calls something of what it holds.
@@ -29,7 +37,8 @@ impl Service {
             access,
             args,
         } = call;
-        let externals = adopt(state, isolate, args.externals);
+        let opened = self.opened_by_giver(state, isolate, invocation, &args.externals);
+        let externals = adopt(state, isolate, args.externals, opened.as_ref());
         let args = Payload {
             form: args.form,
             bytes: args.bytes,
@@ -44,6 +53,24 @@ impl Service {
                     || matches!(callee.kind(), Kind::Source | Kind::Sink)
                     || matches!(callee, Address::Failed(_))
             });
+        let trail = match &callee {
+            // A policy tells of it itself.
+            Some(Address::Host(_)) => {
+                self.follow(state, invocation);
+                None
+            }
+            Some(_) if import == OUTBOUND => {
+                let asked = (&*path, &*args.bytes, args.externals.len());
+                self.begin_unjudged(state, Judge::Gateway, (isolate, invocation), asked)
+            }
+            _ => None,
+        };
+        let outgoing = |way| Outgoing {
+            invocation,
+            import,
+            way,
+            trail,
+        };
         let form = Form::Cbor;
         let call = match &callee {
             Some(Address::Entrypoint(entrypoint)) => {
@@ -54,7 +81,7 @@ impl Service {
                 let Some(service) = self.itself.upgrade() else {
                     return;
                 };
-                let kept = remote.call(RemoteCall {
+                let sent = remote.call(RemoteCall {
                     path,
                     access,
                     args,
@@ -64,10 +91,19 @@ impl Service {
                         operation,
                     },
                 });
+                let (way, unsent) = match sent {
+                    Ok(kept) => (Way::Outside(kept), None),
+                    Err(unsent) => (Way::Nowhere, Some(unsent)),
+                };
+                let is_gone = unsent.is_some();
                 if let Some(table) = state.tables.get_mut(&isolate) {
-                    table.outgoing.insert(operation, Outgoing::Outside(kept));
+                    table.outgoing.insert(operation, outgoing(way));
                 }
-                return state.discard(callee);
+                state.discard((callee, unsent));
+                if is_gone {
+                    self.settle(state, isolate, operation, Ok(threw(CLIENT_GONE)));
+                }
+                return;
             }
             Some(Address::Host(host)) => {
                 let Some(service) = self.itself.upgrade() else {
@@ -90,7 +126,9 @@ impl Service {
                 };
                 let kept = host.call(call, answer_to);
                 if let Some(table) = state.tables.get_mut(&isolate) {
-                    table.outgoing.insert(operation, Outgoing::Outside(kept));
+                    table
+                        .outgoing
+                        .insert(operation, outgoing(Way::Outside(kept)));
                 }
                 return state.discard(callee);
             }
@@ -121,15 +159,19 @@ impl Service {
         if state.calls.contains_key(&id)
             && let Some(table) = state.tables.get_mut(&isolate)
         {
-            table.outgoing.insert(operation, Outgoing::Call(id));
+            table.outgoing.insert(operation, outgoing(Way::Call(id)));
         }
     }
 
     pub(super) fn give_up_outgoing(&self, state: &mut State, outgoing: Option<Outgoing>) {
-        match outgoing {
-            Some(Outgoing::Call(call)) => self.give_up(state, call),
+        let Some(Outgoing { way, trail, .. }) = outgoing else {
+            return;
+        };
+        state.discard(trail);
+        match way {
+            Way::Call(call) => self.give_up(state, call),
             // Dropping it tells the thread that does it.
-            Some(Outgoing::Outside(_)) | None => {}
+            Way::Outside(_) | Way::Nowhere => {}
         }
     }
 
@@ -169,10 +211,25 @@ impl Service {
         operation: u64,
         answer: CallAnswer,
     ) {
-        let Some(table) = state.tables.get_mut(&isolate) else {
-            return state.discard(answer);
+        let outgoing = match state.tables.get_mut(&isolate) {
+            Some(table) => table.outgoing.remove(&operation),
+            None => return state.discard(answer),
         };
-        table.outgoing.remove(&operation);
+        let mut opened = None;
+        if let Some(outgoing) = outgoing {
+            if let Ok(answered) = &answer
+                && has_connection(&answered.externals)
+            {
+                opened = self.opened(state, isolate, outgoing.invocation);
+            }
+            if let Some(trail) = outgoing.trail {
+                trail.note(|record| note_gateway(record, &answer));
+                state.discard(trail);
+            }
+        }
+        let Some(table) = state.tables.get_mut(&isolate) else {
+            return;
+        };
         let mut refused = Vec::new();
         let bytes_max = self.limits().result_bytes_max;
         let answer = match answer {
@@ -190,6 +247,7 @@ impl Service {
                 externals,
             }) => {
                 let externals = table.offer(externals, &mut refused);
+                table.connect(&externals, opened.as_deref(), &mut refused);
                 if let Outcome::Value(value) = &mut report.outcome {
                     value.externals = externals;
                 }
@@ -204,6 +262,124 @@ impl Service {
         };
         self.send(state, message);
     }
+
+    /// What an invocation has opened, or will have; none of one that is over.
+    pub(super) fn opened(
+        &self,
+        state: &mut State,
+        isolate: u64,
+        invocation: u64,
+    ) -> Option<Arc<Opened>> {
+        let pending = state.calls.get_mut(&CallId(invocation))?;
+        if pending.isolate != Some(IsolateId(isolate)) {
+            return None;
+        }
+        let opened = pending
+            .opened
+            .get_or_insert_with(|| Arc::new(Opened::new(&self.itself, isolate, invocation)));
+        Some(Arc::clone(opened))
+    }
+
+    /// The same, for objects that it gives out: they keep it.
+    pub(super) fn opened_by_giver(
+        &self,
+        state: &mut State,
+        isolate: u64,
+        invocation: u64,
+        given: &[External],
+    ) -> Option<Arc<Opened>> {
+        let mut given = given.iter();
+        match given.any(|external| matches!(external, External::Export(..))) {
+            true => self.opened(state, isolate, invocation),
+            false => None,
+        }
+    }
+
+    /// Begins the record of a request that no policy is asked about.
+    pub(super) fn begin_unjudged(
+        &self,
+        state: &State,
+        judge: Judge,
+        (isolate, invocation): (u64, u64),
+        asked: (&[String], &[u8], usize),
+    ) -> Option<Arc<Trail>> {
+        let table = state.tables.get(&isolate)?;
+        let (kind, method, destination) = asked_for(asked)?;
+        self.follow(state, invocation);
+        let sender = Sender {
+            tenant: Arc::clone(table.tenant()),
+            worker: table.worker_id().0,
+            invocation,
+        };
+        let mut record = Record::unjudged(judge, sender, kind, &method, &destination);
+        record.decision = RequestDecision::Allowed;
+        Some(Trail::begun(&self.audit, record))
+    }
+
+    /// Nothing is left of a call, and so nothing of what it has opened.
+    pub(super) fn close_opened(&self, state: &mut State, isolate: u64, opened: u64) {
+        let Some(table) = state.tables.get_mut(&isolate) else {
+            return;
+        };
+        let mut closed = Vec::new();
+        let unanswered = table.close(opened, &mut closed);
+        for operation in unanswered {
+            let asker = Asker { isolate, operation };
+            self.tell(state, asker, Answer::Failed(OVER.into()));
+        }
+        state.discard(closed);
+    }
+}
+
+/// What came of a request to a gateway.
+fn note_gateway(record: &mut Record, answer: &CallAnswer) {
+    let outcome = answer.as_ref().map(|answered| &answered.report.outcome);
+    record.error = match outcome {
+        Ok(Outcome::Value(_)) => "",
+        Ok(Outcome::Threw(_) | Outcome::Verdict(_)) | Err(_) => "gateway_failed",
+    };
+}
+
+/// The kind, the method, and the URL or the address of a call of what requests go to; empty where they can't be read.
+fn asked_for(
+    (path, args, externals): (&[String], &[u8], usize),
+) -> Option<(RequestKind, String, String)> {
+    let [name] = path else {
+        return None;
+    };
+    let kind = match &**name {
+        "fetch" => RequestKind::Fetch,
+        "connect" => RequestKind::Connect,
+        _ => return None,
+    };
+    let unread = || Some((kind, String::new(), String::new()));
+    if args.len() > REQUEST_BYTES_MAX {
+        return unread();
+    }
+    let bounds = Bounds {
+        externals: externals as u32,
+        ..Bounds::default()
+    };
+    let Ok(args) = coracle_value::decode(args, &bounds) else {
+        return unread();
+    };
+    let Some(first) = args.index(0) else {
+        return unread();
+    };
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    Some(match kind {
+        RequestKind::Connect => (kind, String::new(), text(Some(first))),
+        _ => {
+            let request = first.as_interface(Interface::Request).unwrap_or(first);
+            (kind, text(request.get("method")), text(request.get("url")))
+        }
+    })
+}
+
+fn has_connection(externals: &[Address]) -> bool {
+    externals
+        .iter()
+        .any(|address| matches!(address, Address::Host(_)))
 }
 
 fn bytes_of(outcome: &Outcome) -> u64 {
@@ -213,8 +389,13 @@ fn bytes_of(outcome: &Outcome) -> u64 {
     }
 }
 
-/// The addresses that an isolate means by entries of its.
-pub(super) fn adopt(state: &mut State, isolate: u64, externals: Vec<External>) -> Vec<Address> {
+/// The addresses that an isolate means by entries of its; `opened` is of the call that gives them out.
+pub(super) fn adopt(
+    state: &mut State,
+    isolate: u64,
+    externals: Vec<External>,
+    opened: Option<&Arc<Opened>>,
+) -> Vec<Address> {
     if externals.is_empty() {
         return Vec::new();
     }
@@ -222,7 +403,7 @@ pub(super) fn adopt(state: &mut State, isolate: u64, externals: Vec<External>) -
         return externals.iter().map(|_| Address::Broken).collect();
     };
     let worker = table.worker();
-    let adopted = table.adopt(externals, worker.as_ref());
+    let adopted = table.adopt(externals, worker.as_ref(), opened);
     state.discard(worker);
     adopted
 }

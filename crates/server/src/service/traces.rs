@@ -1,6 +1,6 @@
 //! What is noted for tails while calls run. Nothing is, and nothing costs, where a worker has none.
 
-use super::{Pending, Service, State, Waiting};
+use super::{Notice, Pending, Service, State, Waiting};
 use crate::{
     session::OutCall,
     tails::{
@@ -9,14 +9,14 @@ use crate::{
 };
 use coracle_isolate::{Aftermath, Call, Log, Outcome, Report};
 use coracle_loader::{CallId, WorkerId};
-use coracle_outbound::Record;
-use std::sync::Arc;
+use coracle_outbound::{Record, Underway};
+use std::{
+    collections::HashMap,
+    sync::{Arc, MutexGuard, PoisonError},
+};
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        self.tellings.end();
-    }
-}
+/// What a request comes to for a loopback, private or metadata address that is not named.
+const ADDRESS_DENIED: &str = "address_denied";
 
 impl State {
     /// Keeps how a call ended that is held, if there is room for it.
@@ -101,20 +101,68 @@ impl Service {
         }
     }
 
-    /// A request of an invocation's is over.
-    pub(super) fn trace_outbound(&self, state: &State, record: Record) {
-        let pending = state.calls.get(&CallId(record.sender.invocation));
-        let Some(trace) = pending.and_then(|pending| pending.trace.as_ref()) else {
+    /// Requests of a call are told to its tails from now on, if it has any.
+    pub(super) fn follow(&self, state: &State, invocation: u64) {
+        let pending = state.calls.get(&CallId(invocation));
+        if let Some(trace) = pending.and_then(|pending| pending.trace.as_ref()) {
+            self.followed()
+                .entry(invocation)
+                .or_insert_with(|| Arc::clone(trace));
+        }
+    }
+
+    fn followed(&self) -> MutexGuard<'_, HashMap<u64, Arc<Trace>>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request is under way. Needs no state.
+    pub(crate) fn on_request_begun(&self, request: &Arc<Underway>) {
+        let followed = self.followed();
+        if followed.is_empty() {
             return;
-        };
-        let bytes = record_bytes(&record);
+        }
+        let (number, invocation) = request.look(|record| (record.number, record.sender.invocation));
+        let trace = followed.get(&invocation).map(Arc::clone);
+        drop(followed);
+        if let Some(trace) = trace {
+            trace.begin_request(number, request);
+        }
+    }
+
+    /// A request is over. Needs no state.
+    pub(crate) fn on_request_over(&self, record: Record) {
+        let followed = self
+            .followed()
+            .get(&record.sender.invocation)
+            .map(Arc::clone);
+        if let Some(trace) = followed {
+            trace.end_request(&record, || self.stream_record(&trace, &record));
+        }
+        let probed = record.error == ADDRESS_DENIED;
+        if probed || record.bytes_sent > 0 && self.bounds_bytes_out(&record.sender.tenant) {
+            self.inbox().push(Notice::Sent {
+                tenant: Arc::clone(&record.sender.tenant),
+                bytes: record.bytes_sent,
+                probed,
+            });
+            self.take_inbox(false);
+        }
+    }
+
+    fn stream_record(&self, trace: &Arc<Trace>, record: &Record) {
         if trace.is_streamed() {
-            let record = record.clone();
-            self.note(trace, bytes, (1, 0), |trace| {
-                Telling::Outbound(trace, Box::new(record))
+            let told = record.clone();
+            self.note(trace, record_bytes(record), (1, 0), |trace| {
+                Telling::Outbound(trace, Box::new(told))
             });
         }
-        trace.keep_outbound(record, bytes);
+    }
+
+    /// A call is over, and so is what is told of its requests.
+    fn end_requests(&self, trace: &Arc<Trace>) {
+        if self.followed().remove(&trace.invocation()).is_some() {
+            trace.end_requests(|record| self.stream_record(trace, record));
+        }
     }
 
     /// A call is over; one that was held is lost.
@@ -122,6 +170,7 @@ impl Service {
         let Some(trace) = &pending.trace else {
             return;
         };
+        self.end_requests(trace);
         let is_held = matches!(pending.answer_to, Waiting::Nobody);
         match (is_held, &report.outcome) {
             (true, Outcome::Verdict(verdict)) => {
@@ -151,6 +200,7 @@ impl Service {
         aftermath: Aftermath,
     ) {
         if let Some(trace) = &pending.trace {
+            self.end_requests(trace);
             self.note_aftermath(trace, pending.report.take(), aftermath);
         }
         state.discard(pending);

@@ -91,6 +91,7 @@ fn record_value(record: &Record) -> Value {
         ("method", (&*record.method).into()),
         ("destination", (&*record.destination).into()),
         ("hop", record.hop.into()),
+        ("judge", record.judge.as_str().into()),
         ("decision", record.decision.as_str().into()),
         ("rule", (&*record.rule).into()),
         ("credential", (&*record.credential).into()),

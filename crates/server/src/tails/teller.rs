@@ -275,12 +275,16 @@ impl Teller {
             }
             Address::Export(export) => OutCall::of_export(export, access, path, args, Form::Cbor),
             Address::Remote(remote) => {
-                tail.keep(remote.call(RemoteCall {
+                let sent = remote.call(RemoteCall {
                     path,
                     access,
                     args,
                     answer_to: AnswerTo::Tail(answer_to),
-                }));
+                });
+                // Dropping one that is not sent says that it was not delivered.
+                if let Ok(kept) = sent {
+                    tail.keep(kept);
+                }
                 let until = Instant::now() + DELIVERY_TIME_MAX;
                 self.under_way.insert(number, (until, Arc::clone(tail)));
                 return;

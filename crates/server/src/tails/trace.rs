@@ -3,10 +3,11 @@
 use super::Tail;
 use crate::room::Taken;
 use coracle_isolate::{Aftermath, Bytes, Call, CallAccess, Log, Outcome, Report, Thrown, Verdict};
-use coracle_outbound::Record;
+use coracle_outbound::{Record, Underway};
 use std::{
+    collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
@@ -47,6 +48,10 @@ const RECORD_BYTES: usize = 300;
 
 #[derive(Default)]
 struct Outbound {
+    /// Requests under way, by their numbers.
+    underway: HashMap<u64, Arc<Underway>>,
+    /// Nothing is told any more.
+    is_over: bool,
     records: Vec<Record>,
     room: Vec<Taken>,
     is_truncated: bool,
@@ -69,15 +74,48 @@ impl Trace {
         })
     }
 
+    fn outbound(&self) -> MutexGuard<'_, Outbound> {
+        self.outbound.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request is under way, and will be told of when it is over, or the invocation is.
+    pub(crate) fn begin_request(&self, number: u64, request: &Arc<Underway>) {
+        let mut outbound = self.outbound();
+        if !outbound.is_over {
+            outbound.underway.insert(number, Arc::clone(request));
+        }
+    }
+
+    /// A request is over. `tell` is called if it has not been told of, before anything else is.
+    pub(crate) fn end_request(&self, record: &Record, tell: impl FnOnce()) {
+        let mut outbound = self.outbound();
+        if outbound.underway.remove(&record.number).is_some() {
+            tell();
+            self.keep_record(&mut outbound, record);
+        }
+    }
+
+    /// The invocation is over: requests that are under way still are told of with what is known.
+    pub(crate) fn end_requests(&self, tell: impl Fn(&Record)) {
+        let mut outbound = self.outbound();
+        outbound.is_over = true;
+        let underway = std::mem::take(&mut outbound.underway);
+        let mut records: Vec<Record> = underway.values().map(|request| request.record()).collect();
+        records.sort_unstable_by_key(|record| record.number);
+        for record in records {
+            tell(&record);
+            self.keep_record(&mut outbound, &record);
+        }
+    }
+
     /// Keeps a record for the end, if somebody is told then and there is room for it.
-    pub(crate) fn keep_outbound(&self, record: Record, bytes: usize) {
+    fn keep_record(&self, outbound: &mut Outbound, record: &Record) {
         if !self.is_told_logs() {
             return;
         }
-        let mut outbound = self.outbound.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.take_room(bytes) {
+        match self.take_room(record_bytes(record)) {
             Some(room) if outbound.records.len() < RECORDS_MAX => {
-                outbound.records.push(record);
+                outbound.records.push(record.clone());
                 outbound.room.push(room);
             }
             _ => outbound.is_truncated = true,
@@ -86,13 +124,13 @@ impl Trace {
 
     /// The records that were kept, and whether there were more.
     pub(super) fn take_outbound(&self) -> (Vec<Record>, bool) {
-        let mut outbound = self.outbound.lock().unwrap_or_else(PoisonError::into_inner);
-        let Outbound {
-            records,
-            is_truncated,
-            ..
-        } = std::mem::take(&mut *outbound);
-        (records, is_truncated)
+        let mut outbound = self.outbound();
+        outbound.room.clear();
+        (std::mem::take(&mut outbound.records), outbound.is_truncated)
+    }
+
+    pub(crate) fn invocation(&self) -> u64 {
+        self.invocation
     }
 
     pub(super) fn is_fetch(&self) -> bool {
@@ -211,7 +249,7 @@ fn told_of_thrown(thrown: &Thrown) -> Thrown {
 
 /// What a record takes in memory.
 pub(crate) fn record_bytes(record: &Record) -> usize {
-    let texts = [
+    let texts: [&str; 5] = [
         &record.sender.tenant,
         &record.method,
         &record.destination,

@@ -3,7 +3,7 @@
 use super::super::{CodeBytesMax, Service};
 use crate::{
     metrics::{BuildInfo, Metrics},
-    router::{Address, Payload},
+    router::{Address, CLIENT_GONE, Payload, Remote},
     session::{Grants, Session, Worker},
 };
 use coracle_abi::{ChildOutbound, OUTBOUND, import_of};
@@ -50,6 +50,8 @@ struct Parent {
 }
 
 const LOADER: u64 = 1;
+/// What is first in `env`.
+const HELD: u64 = 1;
 
 impl Stage {
     fn new() -> Self {
@@ -65,7 +67,13 @@ impl Stage {
             per_session: 1 << 30,
             all: 1 << 30,
         };
-        let service = Service::new(CoreConfig::default(), Limits::default(), room, metrics);
+        let service = Service::new(
+            CoreConfig::default(),
+            coracle_loader::Tenancy::default(),
+            Limits::default(),
+            room,
+            metrics,
+        );
         let scheduler = Arc::new(Quiet::default());
         service.attach(Arc::clone(&scheduler) as Arc<dyn Scheduler>);
         let session = Session::open(&service, "tenant".into());
@@ -81,7 +89,13 @@ impl Stage {
     }
 
     async fn parent(&self) -> Parent {
-        let env = Value::object([("LOADER", Value::External(0))]);
+        self.holder_of(vec![Address::Loader(Arc::default())]).await
+    }
+
+    /// A worker with these in its `env`, and its isolate.
+    async fn holder_of(&self, held: Vec<Address>) -> Parent {
+        let externals = (0..held.len() as u32).map(Value::External);
+        let env = Value::object([("HELD", Value::Array(externals.collect()))]);
         let code = WorkerCode {
             main_module: "main.js".into(),
             modules: vec![Module {
@@ -91,12 +105,12 @@ impl Stage {
             env: Encoded {
                 form: coracle_loader::Form::Cbor,
                 bytes: coracle_value::encode(&env),
-                externals: 1,
+                externals: held.len() as u32,
             },
             ..WorkerCode::default()
         };
         let grants = Grants {
-            env: vec![Address::Loader(Arc::default())],
+            env: held,
             ..Grants::default()
         };
         let worker = self.session.load(&code, grants).expect("it is right");
@@ -243,6 +257,23 @@ async fn a_forged_loader_loads_nothing() {
         );
         assert_eq!(refusal(&told), super::NO_LOADER);
     }
+}
+
+/// A client may go between the moment in which an isolate calls its object and that in which the call is passed on. The service
+/// holds its state then: the isolate is told at once, and nobody waits for anybody.
+#[tokio::test]
+async fn a_call_of_a_client_that_has_just_gone_is_answered() {
+    let stage = Stage::new();
+    let (commands, client) = tokio::sync::mpsc::unbounded_channel();
+    drop(client);
+    let object = Remote::new(commands, 1, 1, Kind::Target);
+    let holder = stage
+        .holder_of(vec![Address::Remote(Arc::new(object))])
+        .await;
+    let told = stage.calls(holder.isolate, 10, HELD, Vec::new());
+    assert_eq!(refusal(&told), CLIENT_GONE);
+    let told = stage.calls(holder.isolate, 11, HELD, Vec::new());
+    assert_eq!(refusal(&told), CLIENT_GONE);
 }
 
 #[tokio::test]
