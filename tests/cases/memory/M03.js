@@ -1,0 +1,35 @@
+// source: isolated-vm issue 107
+// rule: whatever piles up counts
+// limits: {"memory_bytes_max":16777216,"cpu_ms_max":20000}
+// expected verdict: memory {"started":true,"limit":16777216}
+export default [
+  () => { for (const all = new Map(); ; ) all.set({}, {}); },
+  () => { for (const all = new Set(); ; ) all.add({}); },
+  () => { const all = new WeakMap(), keys = []; for (;;) { const key = {}; keys.push(key); all.set(key, {}); } },
+  () => { for (const all = []; ; ) all.push(() => all); },
+  () => { for (let f = () => {}; ; ) f = f.bind(null, f); },
+  () => { for (let i = 0; ; i++) globalThis["global" + i] = i; },
+  () => { for (const all = []; ; ) all.push(Symbol()); },
+  () => { for (const all = []; ; ) all.push(new Promise(() => {})); },
+  () => { for (const all = []; ; ) all.push(Promise.resolve().then(() => {})); },
+  () => { for (let promise = Promise.resolve(); ; ) promise = promise.then(() => {}); },
+  () => { for (;;) queueMicrotask(() => {}); },
+  () => { for (const all = []; ; ) all.push(function* () { yield 1; }()); },
+  () => { for (const all = []; ; ) all.push(new RegExp("a" + all.length)); },
+  () => { for (const all = []; ; ) all.push(BigInt(all.length) << 10_000n); },
+  () => { for (let error = new Error("x"); ; ) error = new Error("y", { cause: error }); },
+  () => { for (const all = []; ; ) all.push(new Error("x".repeat(100))); },
+  () => { for (const all = []; ; ) all.push(new Proxy({}, {})); },
+  () => { for (const all = []; ; ) all.push(new WeakRef({})); },
+  () => { const registry = new FinalizationRegistry(() => {}); for (const all = []; ; ) { all.push({}); registry.register(all.at(-1), all.length); } },
+  () => { for (const all = []; ; ) all.push(new URL("https://a.example/" + all.length)); },
+  () => { for (const all = []; ; ) all.push(new Headers({ a: "b" })); },
+  () => { for (const all = []; ; ) all.push(new AbortController()); },
+  () => { for (const all = []; ; ) all.push(new ReadableStream()); },
+  () => { const all = new FormData(); for (;;) all.append("a", "b"); },
+  () => { const all = new URLSearchParams(); for (;;) all.append("a", "b"); },
+  () => { const { port1 } = new MessageChannel(); for (;;) port1.postMessage({}); },
+  () => { for (let i = 0; ; i++) console.count("label" + i); },
+  () => { for (let i = 0; ; i++) console.time("label" + i); },
+  (_x, _env, ctx) => { const all = []; for (;;) all.push(ctx.exports.default({ props: { all: "x".repeat(1000) } })); },
+];
