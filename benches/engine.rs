@@ -275,6 +275,7 @@ fn spec(source: &str) -> WorkerSpec {
             name: "main.js",
             kind: abi::ModuleKind::EsModule,
             body: source.as_bytes().into(),
+            mappings: "",
         }],
         env: abi::Encoded {
             form: Form::Undefined,
@@ -289,6 +290,8 @@ fn spec(source: &str) -> WorkerSpec {
     WorkerSpec {
         load: minicbor::to_vec(&load).unwrap().into(),
         tenant: 1,
+        trust: coracle_loader::Trust::Shared,
+        share: coracle_isolate::TenantShare::default(),
         outbound_refusal: Some("outbound requests are denied".into()),
         logs_streamed: false,
         limits: Limits::default(),

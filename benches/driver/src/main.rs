@@ -1,5 +1,6 @@
 //! The load driver: starts a server, loads it over its socket as a client would, and compares with workerd measured in
-//! the same run on the same machine. `benches/run` calls it; what it writes is docs/performance.md.
+//! the same run on the same machine. `benches/run` calls it; what it writes is docs/performance.md
+//! and docs/reliability.md.
 //!
 //! It speaks the schema directly, on one thread, so that its own cost stays small beside the server's. Every answer is
 //! compared with what the workload's manifest expects.
@@ -9,36 +10,53 @@
 mod peer;
 mod phases;
 mod process;
+mod reliability;
 mod report;
 mod rpc;
 mod samples;
+mod soak;
 mod workloads;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Measures Coracle, and workerd beside it.
 #[derive(Parser)]
 struct Options {
     /// The server's executable.
-    #[arg(long, default_value = "dist/coracle")]
+    #[arg(long, global = true, default_value = "dist/coracle")]
     server: PathBuf,
     /// The folder of benchmarks.
-    #[arg(long, default_value = "benches")]
+    #[arg(long, global = true, default_value = "benches")]
     benches: PathBuf,
-    /// Fewer samples, and no error where Criterion's results are missing.
-    #[arg(long)]
-    quick: bool,
     /// Without workerd: no ratios.
-    #[arg(long)]
+    #[arg(long, global = true)]
     alone: bool,
-    /// Criterion's results, for the rows of the engine alone.
-    #[arg(long, default_value = "target/criterion")]
-    criterion: PathBuf,
     /// Where the report goes; standard output without it.
-    #[arg(long)]
+    #[arg(long, global = true)]
     output: Option<PathBuf>,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// How fast, how large: docs/performance.md.
+    Measure {
+        /// Fewer samples, and no error where Criterion's results are missing.
+        #[arg(long)]
+        quick: bool,
+        /// Criterion's results, for the rows of the engine alone.
+        #[arg(long, default_value = "target/criterion")]
+        criterion: PathBuf,
+    },
+    /// What hostile workers do, and a long time under load: docs/reliability.md.
+    Reliability {
+        /// How long hostile workers are among the others under load.
+        #[arg(long, default_value_t = 3_600)]
+        seconds: u64,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -47,23 +65,39 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let peers = if options.alone {
-        None
-    } else {
-        Some(peer::measure(&options.benches, options.quick)?)
+    let tasks = tokio::task::LocalSet::new();
+    let (report, figures) = match &options.what {
+        What::Measure { quick, criterion } => {
+            let peers = match options.alone {
+                true => None,
+                false => Some(peer::measure(&options.benches, *quick)?),
+            };
+            let ours = tasks
+                .block_on(
+                    &runtime,
+                    phases::measure(&options.server, &workloads, *quick),
+                )
+                .context("measuring the server")?;
+            let report = report::write(&ours, peers.as_ref(), criterion, *quick)
+                .context("writing the report")?;
+            (report, ours.json())
+        }
+        What::Reliability { seconds } => {
+            let measuring = reliability::measure(
+                &options.server,
+                &options.benches,
+                &workloads,
+                *seconds,
+                options.alone,
+            );
+            let figures = tasks.block_on(&runtime, measuring)?;
+            (figures.text(), figures.json())
+        }
     };
-    let ours = tokio::task::LocalSet::new()
-        .block_on(
-            &runtime,
-            phases::measure(&options.server, &workloads, options.quick),
-        )
-        .context("measuring the server")?;
-    let report = report::write(&ours, peers.as_ref(), &options.criterion, options.quick)
-        .context("writing the report")?;
     match options.output {
         Some(path) => std::fs::write(&path, report).with_context(|| path.display().to_string())?,
         None => print!("{report}"),
     }
-    println!("{}", serde_json::to_string(&ours.json())?);
+    println!("{}", serde_json::to_string(&figures)?);
     Ok(())
 }

@@ -25,6 +25,13 @@ pub(crate) fn measure(benches: &Path, quick: bool) -> anyhow::Result<Peers> {
     })
 }
 
+/// What hostile workers do to workerd.
+pub(crate) fn hostile(benches: &Path) -> anyhow::Result<Value> {
+    let mut workerd = Command::new(benches.join("peers/workerd/run"));
+    workerd.arg("hostile");
+    run(workerd)
+}
+
 fn run(mut command: Command) -> anyhow::Result<Value> {
     let name = format!("{command:?}");
     let output = command

@@ -34,6 +34,8 @@ pub(crate) struct Figures {
     pub(crate) warm_ms: Samples,
     /// Warm calls that send a request to a gateway of the client's.
     pub(crate) gateway_ms: Samples,
+    /// From the end of a cordon under load to the next answer.
+    pub(crate) refill_ms: Samples,
     pub(crate) warm_cpu_us: f64,
     pub(crate) warm_per_second: f64,
     pub(crate) live_isolates: usize,
@@ -65,6 +67,7 @@ impl Figures {
             "tools_concurrent_ms": self.tools_concurrent_ms.json(),
             "warm_ms": self.warm_ms.json(),
             "gateway_ms": self.gateway_ms.json(),
+            "refill_ms": self.refill_ms.json(),
             "warm_cpu_us": self.warm_cpu_us,
             "warm_per_second": self.warm_per_second,
             "memory_per_isolate_bytes": self.memory_per_isolate_bytes,
@@ -80,7 +83,9 @@ impl Figures {
     }
 }
 
-const SMALL: &str = "export default { async run(n) { return n + 1; } };";
+pub(crate) const SMALL: &str = "export default { async run(n) { return n + 1; } };";
+
+const LOOPS: &str = "export default { async run() { for (;;); } };";
 
 const FETCHES: &str = "export default { async run(n) { return n + (await fetch('https://gateway.test/')).status; } };";
 
@@ -172,13 +177,17 @@ pub(crate) async fn measure(
 
     progress("live isolates");
     let live_isolates = scale(1_000, 300);
-    let memory_per_isolate_bytes = memory_per_isolate(executable, small, live_isolates).await?;
+    let memory_per_isolate_bytes =
+        memory_per_isolate(executable, &[], small, live_isolates).await?;
     let memory_per_script_bytes =
-        memory_per_isolate(executable, &workloads.scripts, live_isolates).await?;
+        memory_per_isolate(executable, &[], &workloads.scripts, live_isolates).await?;
 
     progress("beside endless loops");
     let loops = 100;
     let (alone, beside_loops_ms) = beside_loops(&server, &client, loops, scale(2_000, 200)).await?;
+
+    progress("cordons that break");
+    let refill_ms = refill(&server, &client, scale(30, 5)).await?;
 
     progress("many loads");
     let loads_flat = scale(100_000, 5_000);
@@ -201,6 +210,7 @@ pub(crate) async fn measure(
         tools_concurrent_ms,
         warm_ms,
         gateway_ms,
+        refill_ms,
         warm_cpu_us,
         warm_per_second,
         live_isolates,
@@ -221,7 +231,7 @@ fn progress(what: &str) {
     eprintln!("measuring: {what}");
 }
 
-fn ms(since: Instant) -> f64 {
+pub(crate) fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1000.0
 }
 
@@ -269,7 +279,7 @@ async fn tools(client: &Client, workload: &Workload, count: usize) -> anyhow::Re
 }
 
 /// Load, entrypoint and call, pipelined in one round trip, each from a source that was never seen before.
-async fn cold(
+pub(crate) async fn cold(
     client: &Client,
     workloads: &Set,
     unique: &mut usize,
@@ -288,7 +298,7 @@ async fn cold(
     Ok(samples)
 }
 
-async fn cold_busy(
+pub(crate) async fn cold_busy(
     client: &Client,
     workloads: &Set,
     first: usize,
@@ -364,13 +374,56 @@ async fn programs(
     Ok(best)
 }
 
+/// Ends the cordon in which eight loops of one worker each go round, and calls until there is an answer. No samples where
+/// the server has no cordons.
+pub(crate) async fn refill(
+    server: &Server,
+    client: &Client,
+    count: usize,
+) -> anyhow::Result<Samples> {
+    let mut refill_ms = Samples::default();
+    let worker = client.load(SMALL);
+    let entrypoint = rpc::entrypoint(&worker, 0, 0);
+    for _ in 0..count {
+        rpc::call_expecting(&entrypoint, &json!(1), &json!(2)).await?;
+        let loops: Vec<_> = (0..8)
+            .map(|_| rpc::entrypoint(&client.load(LOOPS), 0, 0))
+            .map(|target| {
+                tokio::task::spawn_local(async move { rpc::call(&target, &json!(1)).await })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let Some(cordon) = server.cordon_in_use() else {
+            return Ok(refill_ms);
+        };
+        let began = Instant::now();
+        let killed = std::process::Command::new("kill")
+            .args(["-KILL", &cordon.to_string()])
+            .status()?;
+        anyhow::ensure!(killed.success(), "the cordon can't be ended");
+        while !matches!(
+            rpc::call(&entrypoint, &json!(1)).await?,
+            Called::Value { .. }
+        ) {}
+        refill_ms.push(ms(began));
+        for spinning in loops {
+            // Each is answered, with what became of it.
+            spinning.await??;
+        }
+        // The next one is to find a spare cordon again.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    Ok(refill_ms)
+}
+
 /// In a server of its own, so that nothing that came before is counted.
-async fn memory_per_isolate(
+pub(crate) async fn memory_per_isolate(
     executable: &Path,
+    options: &[&str],
     workloads: &Set,
     count: usize,
 ) -> anyhow::Result<f64> {
-    let server = Server::start(executable)?;
+    let server = Server::start_with(executable, options)?;
     let client = Client::connect(&server.address).await?;
     let mut held: Vec<worker::Client> = Vec::new();
     let mut before = 0.0;

@@ -3,7 +3,8 @@
 use anyhow::{Context, bail};
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -12,21 +13,27 @@ use std::{
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
+    admin: String,
     pub(crate) started: Instant,
 }
 
 impl Server {
     pub(crate) fn start(executable: &Path) -> anyhow::Result<Self> {
+        Self::start_with(executable, &[])
+    }
+
+    /// The same, with more options.
+    pub(crate) fn start_with(executable: &Path, options: &[&str]) -> anyhow::Result<Self> {
         let started = Instant::now();
-        let port = free_port()?;
-        let address = format!("127.0.0.1:{port}");
+        let address = format!("127.0.0.1:{}", free_port()?);
+        let admin = format!("127.0.0.1:{}", free_port()?);
         let mut child = Command::new(executable)
             .args([
                 "serve",
                 "--listen",
                 &address,
                 "--admin",
-                "127.0.0.1:0",
+                &admin,
                 "--drain-delay-ms",
                 "0",
                 // For the thousand calls at once.
@@ -35,6 +42,7 @@ impl Server {
                 "--limit",
                 "subrequests_in_flight_max=1000",
             ])
+            .args(options)
             .stderr(Stdio::piped())
             .spawn()
             .with_context(|| executable.display().to_string())?;
@@ -50,35 +58,76 @@ impl Server {
         Ok(Self {
             child,
             address,
+            admin,
             started,
         })
     }
 
-    fn file(&self, name: &str) -> anyhow::Result<String> {
-        Ok(fs::read_to_string(format!(
-            "/proc/{}/{name}",
-            self.child.id()
-        ))?)
+    /// A series of `/metrics` without labels.
+    pub(crate) fn metric(&self, name: &str) -> anyhow::Result<f64> {
+        let mut stream = TcpStream::connect(&self.admin)?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\nhost: localhost\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+            .with_context(|| format!("no {name} in /metrics"))?;
+        Ok(value.trim().parse()?)
     }
 
-    /// CPU time of all its threads in microseconds.
+    /// Files that it and its cordons have open.
+    pub(crate) fn open_files(&self) -> usize {
+        let family = self.family().into_iter();
+        let open =
+            family.map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count));
+        open.sum()
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn lives(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The processes that it has sandboxes in.
+    pub(crate) fn cordons(&self) -> Vec<u32> {
+        let parent = format!("PPid:\t{}\n", self.child.id());
+        let processes = fs::read_dir("/proc").into_iter().flatten();
+        processes
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter(|pid: &u32| {
+                let status = fs::read_to_string(format!("/proc/{pid}/status"));
+                status.is_ok_and(|status| status.contains(&parent))
+            })
+            .collect()
+    }
+
+    /// The cordon that sandboxes are in, and not the spare one: it has used most CPU.
+    pub(crate) fn cordon_in_use(&self) -> Option<u32> {
+        let used = |pid: &u32| cpu_us(*pid).map_or(0, |us| us as u64);
+        self.cordons().into_iter().max_by_key(used)
+    }
+
+    pub(crate) fn family(&self) -> Vec<u32> {
+        let mut family = self.cordons();
+        family.push(self.child.id());
+        family
+    }
+
+    /// CPU time of all its threads and those of its cordons in microseconds.
     pub(crate) fn cpu_us(&self) -> anyhow::Result<f64> {
-        let mut total = 0.0;
-        for entry in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let text = fs::read_to_string(entry?.path().join("schedstat")).unwrap_or_default();
-            total += text
-                .split(' ')
-                .next()
-                .and_then(|ns| ns.parse::<f64>().ok())
-                .unwrap_or(0.0)
-                / 1000.0;
-        }
-        Ok(total)
+        self.family().into_iter().map(cpu_us).sum()
     }
 
     /// Resident memory in bytes.
     pub(crate) fn rss_bytes(&self) -> anyhow::Result<f64> {
         self.memory("Rss:")
+    }
+
+    /// The same of one process; 0 where it has ended.
+    pub(crate) fn rss_bytes_of(pid: u32) -> f64 {
+        memory(pid, "Rss:").unwrap_or(0.0)
     }
 
     /// Resident memory with shared pages divided among those who share them, in bytes.
@@ -87,13 +136,8 @@ impl Server {
     }
 
     fn memory(&self, field: &str) -> anyhow::Result<f64> {
-        let text = self.file("smaps_rollup")?;
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(field))
-            .context("no such field")?;
-        let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
-        Ok(kib * 1024.0)
+        let sizes = self.family().into_iter().map(|pid| memory(pid, field));
+        sizes.sum()
     }
 
     /// Ends it as Kubernetes would.
@@ -123,6 +167,26 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn cpu_us(pid: u32) -> anyhow::Result<f64> {
+    let mut total = 0.0;
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(entry?.path().join("schedstat")).unwrap_or_default();
+        let ns = text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
+        total += ns.unwrap_or(0.0) / 1000.0;
+    }
+    Ok(total)
+}
+
+fn memory(pid: u32, field: &str) -> anyhow::Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .context("no such field")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+    Ok(kib * 1024.0)
 }
 
 fn free_port() -> anyhow::Result<u16> {

@@ -150,6 +150,16 @@ pub(crate) fn write(
             }),
         },
         Row {
+            what: "a cordon is killed under load: until the next answer, p50",
+            unit: "ms",
+            peer: None,
+            ours: (ours.refill_ms.count() > 0).then(|| ours.refill_ms.quantile(0.5)),
+            budget: Some(Budget {
+                most: 50.0,
+                peer: None,
+            }),
+        },
+        Row {
             what: "memory of a live isolate, loaded and called once (PSS)",
             unit: "MiB",
             peer: peer_figure("/memory_per_live_isolate_bytes").map(mib),
@@ -292,7 +302,12 @@ fn details(text: &mut String, ours: &Figures, ratios: &[(String, f64)]) {
     }
 }
 
-fn conditions(text: &mut String, peer: Option<&Value>, node: Option<&Value>, quick: bool) {
+pub(crate) fn conditions(
+    text: &mut String,
+    peer: Option<&Value>,
+    node: Option<&Value>,
+    quick: bool,
+) {
     let read = |path: &str| {
         fs::read_to_string(path)
             .unwrap_or_default()
@@ -325,14 +340,14 @@ fn conditions(text: &mut String, peer: Option<&Value>, node: Option<&Value>, qui
         let (version, v8) = (&node["version"], &node["v8"]);
         let of = |value: &Value| value.as_str().unwrap_or("?").to_owned();
         let _ = writeln!(text, "- Node {}, V8 {}.", of(version), of(v8));
+        text.push_str(
+            "- V8's figures are Node's, in process and warm, the best of many; ours are the best of twenty-five, in CPU time. `parse` and\n  \
+             `stringify` are 1,000 operations. The cold engine row of workerd is its HTTP time less that of an empty request.\n",
+        );
     }
-    text.push_str(
-        "- V8's figures are Node's, in process and warm, the best of many; ours are the best of twenty-five, in CPU time. `parse` and\n  \
-         `stringify` are 1,000 operations. The cold engine row of workerd is its HTTP time less that of an empty request.\n",
-    );
 }
 
-fn mib(bytes: f64) -> f64 {
+pub(crate) fn mib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
 

@@ -14,6 +14,14 @@ use tokio_util::compat::TokioAsyncReadCompatExt;
 pub(crate) struct Client {
     pub(crate) loader: loader::Client,
     _session: session::Client,
+    system: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // The connection goes with it.
+        self.system.abort();
+    }
 }
 
 impl Client {
@@ -31,7 +39,7 @@ impl Client {
         let network = coracle_transport::client_network(stream.compat(), 64 << 20);
         let mut system = RpcSystem::new(Box::new(network), None);
         let gate: gate::Client = system.bootstrap(Side::Server);
-        tokio::task::spawn_local(system);
+        let system = tokio::task::spawn_local(async move { drop(system.await) });
         let mut request = gate.login_request();
         request.get().init_credentials().set_none(());
         let login = request.send();
@@ -41,6 +49,7 @@ impl Client {
         Ok(Self {
             loader,
             _session: session,
+            system,
         })
     }
 
@@ -80,10 +89,26 @@ pub(crate) fn entrypoint(
     request.send().pipeline.get_entrypoint()
 }
 
+/// The same, with a limit of CPU time and no other than the server's.
+pub(crate) fn entrypoint_within(worker: &worker::Client, cpu_ms_max: u64) -> target::Client {
+    let mut request = worker.get_entrypoint_request();
+    let mut limits = request.get().init_limits();
+    limits.set_cpu_ms_max(cpu_ms_max);
+    request.send().pipeline.get_entrypoint()
+}
+
 /// What a call came to.
 pub(crate) enum Called {
     Value { value: Value, cpu_us: u64 },
-    Stopped(String),
+    Threw(String),
+    Stopped(Stopped),
+}
+
+/// A verdict.
+pub(crate) struct Stopped {
+    /// The limit's name, or what it is called where it is none.
+    pub(crate) limit: String,
+    pub(crate) message: String,
 }
 
 /// Calls `run(argument)`; JSON both ways, so that the driver needs no codec.
@@ -115,15 +140,21 @@ pub(crate) async fn call(target: &target::Client, argument: &Value) -> anyhow::R
         }
         call_results::outcome::Threw(thrown) => {
             let thrown = thrown?;
-            bail!(
-                "threw {}: {}",
+            Ok(Called::Threw(format!(
+                "{}: {}",
                 thrown.get_name()?.to_str()?,
                 thrown.get_message()?.to_str()?
-            )
+            )))
         }
-        call_results::outcome::Verdict(verdict) => Ok(Called::Stopped(
-            verdict?.get_message()?.to_str()?.to_owned(),
-        )),
+        call_results::outcome::Verdict(verdict) => {
+            let verdict = verdict?;
+            let limit = match verdict.get_limit_name()?.to_str()? {
+                "" => format!("{:?}", verdict.get_kind()?).to_lowercase(),
+                name => name.to_owned(),
+            };
+            let message = verdict.get_message()?.to_str()?.to_owned();
+            Ok(Called::Stopped(Stopped { limit, message }))
+        }
     }
 }
 
@@ -204,6 +235,7 @@ pub(crate) async fn call_expecting(
     match call(target, argument).await.context("calling")? {
         Called::Value { value, cpu_us } if value == *expected => Ok(cpu_us),
         Called::Value { value, .. } => bail!("expected {expected}, got {value}"),
-        Called::Stopped(why) => bail!("stopped: {why}"),
+        Called::Threw(what) => bail!("threw {what}"),
+        Called::Stopped(stopped) => bail!("stopped: {}", stopped.message),
     }
 }

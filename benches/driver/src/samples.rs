@@ -9,6 +9,14 @@ impl Samples {
         self.0.push(sample);
     }
 
+    pub(crate) fn add(&mut self, others: &Self) {
+        self.0.extend_from_slice(&others.0);
+    }
+
+    pub(crate) fn max(&self) -> f64 {
+        self.quantile(1.0)
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }

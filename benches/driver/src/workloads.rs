@@ -26,6 +26,8 @@ pub(crate) struct Workloads {
     pub(crate) tools_concurrent: Workload,
     /// Returns the source of a module of about 20 kB for a seed.
     pub(crate) large_source: String,
+    /// Workers that do harm, by the names of their files.
+    pub(crate) hostile: Vec<(String, String)>,
 }
 
 impl Workloads {
@@ -68,7 +70,16 @@ impl Workloads {
                 expected: entry["expected"].clone(),
             })
         };
+        let hostile = manifest["hostile"]
+            .as_array()
+            .context("manifest: hostile")?
+            .iter()
+            .map(|file| {
+                let file = file.as_str().context("manifest: file")?;
+                Ok((file.to_owned(), read(file)?))
+            });
         Ok(Self {
+            hostile: hostile.collect::<anyhow::Result<_>>()?,
             tools_sequential: tools("sequential")?,
             tools_concurrent: tools("concurrent")?,
             small: set("small")?,

@@ -4,18 +4,19 @@
 /** The jobs of the current phase, `{ id, source, argument }` each. Uploading replaces them. */
 let jobs = [];
 
-function code(source) {
+function code(source, limits) {
   return {
     compatibilityDate: "2026-06-01",
     mainModule: "main.js",
     modules: { "main.js": source },
     globalOutbound: null,
+    limits,
   };
 }
 
 /** A sandbox never used before, for one call. */
-function cold(loader, { source, argument }) {
-  return loader.load(code(source)).getEntrypoint().run(argument);
+function cold(loader, { source, argument, limits }) {
+  return loader.load(code(source, limits)).getEntrypoint().run(argument);
 }
 
 /** The entrypoint of a sandbox that lives until the process ends. */

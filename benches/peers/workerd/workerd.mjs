@@ -33,7 +33,8 @@ export const now = () => Number(process.hrtime.bigint()) / 1e6;
 export class Workerd {
   #child;
   #port;
-  #agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  // The second is for who asks while a sandbox does not answer.
+  #agent = new http.Agent({ keepAlive: true, maxSockets: 2 });
   #killOnExit = () => this.#child.kill("SIGKILL");
 
   /** Resolves when the process has answered its first request; `startedMs` is how long that took. */
@@ -116,6 +117,11 @@ export class Workerd {
   residentBytes() {
     const status = readFileSync(`/proc/${this.#child.pid}/status`, "utf8");
     return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)[1]) * 1024;
+  }
+
+  /** How it ended, if it has. */
+  get ended() {
+    return this.#child.signalCode ?? this.#child.exitCode;
   }
 
   /** SIGKILL, since workerd does not heed SIGTERM while a guest runs, and has nothing to save. */

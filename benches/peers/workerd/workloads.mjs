@@ -32,6 +32,11 @@ export function toolJobs(name, count) {
   });
 }
 
+/** Workers that do harm, one each; there is no answer that they must give. */
+export function hostileJobs() {
+  return manifest.hostile.map((file) => ({ id: file, source: read(file), argument: null }));
+}
+
 /** Modules of 20 kB, each of a seed of its own; what they must answer is found by running them here. */
 export function largeJobs(count) {
   const { argument } = manifest.large;

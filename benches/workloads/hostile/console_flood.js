@@ -1,0 +1,1 @@
+export default { run() { for (;;) console.log("x".repeat(1000)); } };

@@ -1,0 +1,1 @@
+export default { async run() { for (;;) await 0; } };

@@ -1,0 +1,2 @@
+for (;;);
+export default { run() { return 1; } };

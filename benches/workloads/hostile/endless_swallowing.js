@@ -1,0 +1,9 @@
+export default {
+  run() {
+    for (;;) {
+      try {
+        for (;;);
+      } catch {}
+    }
+  },
+};

@@ -1,0 +1,1 @@
+export default { run() { return new ArrayBuffer(8 * 2 ** 30).byteLength; } };

@@ -1,0 +1,6 @@
+export default {
+  run() {
+    const deeper = () => 1 + deeper();
+    return deeper();
+  },
+};

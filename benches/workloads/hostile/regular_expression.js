@@ -1,0 +1,1 @@
+export default { run() { return /^(a+)+$/.test("a".repeat(40) + "!"); } };

@@ -1,0 +1,1 @@
+export default { run() { let last = null; for (;;) last = { last, empty: {}, list: [1, 2, 3] }; } };
