@@ -311,8 +311,8 @@ struct Verdict {
   kind @0 :VerdictKind;
   limitName @1 :Text;
   # The limit that was exceeded, in the spelling of docs/limits.md; empty where none was. It is a field of `Limits`
-  # ("memory_bytes_max") or one that can't be asked for: "timers_max", which is fixed, and "pool_memory_bytes_max",
-  # which the server sets for all isolates together.
+  # ("memory_bytes_max") or one that can't be asked for: "timers_max", which is fixed, "pool_memory_bytes_max", which
+  # the server sets for all isolates together, and "tenant_memory_bytes_max", which it sets for those of a tenant.
 
   used @2 :UInt64;
   limit @3 :UInt64;

@@ -3,8 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{
+    Gauges, Neighbour, PATIENCE, Server, answer, class, client, eventually, load, module,
+    resident_bytes, threw, value, verdict,
+    wire::{self, Wire},
+    within,
+};
 use coracle_client::{
     Answer, Coracle, Entrypoint, EntrypointOptions, Outcome, Payload, Stub, Value, Worker, args,
 };
@@ -14,12 +18,6 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 use std::time::Duration;
-use support::{
-    Gauges, Neighbour, PATIENCE, Server, answer, class, client, eventually, load, module,
-    resident_bytes, threw, value, verdict,
-    wire::{self, Wire},
-    within,
-};
 use tokio::task::LocalSet;
 
 const MIB: u64 = 1 << 20;

@@ -3,8 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{
+    Gauges, Neighbour, PATIENCE, Server, class, eventually, frames,
+    wire::{self, Outcome, Wire},
+    within,
+};
 use capnp::{dynamic_struct, dynamic_value};
 use coracle_client::Value;
 use coracle_schema::{
@@ -12,11 +15,6 @@ use coracle_schema::{
 };
 use futures::channel::oneshot;
 use std::{cell::RefCell, rc::Rc};
-use support::{
-    Gauges, Neighbour, PATIENCE, Server, class, eventually, frames,
-    wire::{self, Outcome, Wire},
-    within,
-};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Server, client, value};
 use coracle_client::{
     Coracle, Entrypoint, EntrypointOptions, Outcome, Payload, Stub, Target, Thrown, Value,
     WorkerCode, args,
@@ -13,7 +12,6 @@ use std::sync::{
     Arc, Mutex,
     atomic::{AtomicU32, Ordering},
 };
-use support::{Server, client, value};
 
 fn load(coracle: &Coracle, source: &str) -> Entrypoint {
     coracle

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{
+    PATIENCE, Server, answer, client, eventually, get, load, value, verdict, within,
+};
 use coracle_client::{Error, Value, args};
 use std::time::{Duration, Instant};
-use support::{PATIENCE, Server, answer, client, eventually, get, load, value, verdict, within};
 
 const WORKER: &str =
     "rest(ms) { return new Promise(done => setTimeout(() => done('rested'), ms)); }
@@ -61,7 +61,9 @@ async fn readiness_goes_first_then_new_work_then_what_runs_finishes() {
         match within(
             PATIENCE,
             "a load",
-            coracle.load(support::module("export default {}")).ready(),
+            coracle
+                .load(crate::support::module("export default {}"))
+                .ready(),
         )
         .await
         {

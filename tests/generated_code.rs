@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Server, answer, client, threw, value};
 use coracle_client::{Coracle, Entrypoint, ModuleBody, Payload, Response, Value, WorkerCode, args};
-use support::{Server, answer, client, threw, value};
 
 fn example(coracle: &Coracle) -> Entrypoint {
     let mut env = Payload::default();

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{
+    Gauges, PATIENCE, Server, answer, client, eventually, module, threw, value,
+    wire::{self, Outcome, Wire},
+    within,
+};
 use coracle_client::{
     Coracle, Error, GetOptions, Limits, Payload, Stub, Thrown, Value, WorkerCode, args,
 };
@@ -15,11 +18,6 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
-};
-use support::{
-    Gauges, PATIENCE, Server, answer, client, eventually, module, threw, value,
-    wire::{self, Outcome, Wire},
-    within,
 };
 use tokio::{sync::Notify, task::LocalSet};
 

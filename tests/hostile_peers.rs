@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
-use capnp_rpc::rpc_capnp as rpc;
-use coracle_client::args;
-use std::time::Duration;
-use support::{
+use crate::support::{
     Gauges, Neighbour, PATIENCE, Proxy, Server, answer, client, eventually, frames, growth_at_rest,
     load, resident_bytes, resident_bytes_peak, value,
     wire::{self, Outcome, Wire},
     within,
 };
+use capnp_rpc::rpc_capnp as rpc;
+use coracle_client::args;
+use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

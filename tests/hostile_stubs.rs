@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
-use coracle_client::{Coracle, Entrypoint, Outcome, Payload, Stub, Value, WorkerCode, args};
-use support::{
+use crate::support::{
     Neighbour, PATIENCE, Server, answer, class, client, eventually, module, threw, value, within,
 };
+use coracle_client::{Coracle, Entrypoint, Outcome, Payload, Stub, Value, WorkerCode, args};
 
 /// Runs beside a neighbour, who is not to notice, and leaves an empty server behind.
 async fn beside(test: impl AsyncFnOnce(&Coracle)) {
@@ -179,7 +177,7 @@ async fn a_proxy_that_throws_at_whoever_looks_is_passed_by_reference() {
         let trap = answer(&worker, "trap", args![]).await;
         assert_eq!(trap.outcome, Outcome::Value(Value::External(0)));
         let endless = answer(&worker, "endless", args![]).await;
-        assert_eq!(support::verdict(&endless), ("cpu", "cpu_ms_max"));
+        assert_eq!(crate::support::verdict(&endless), ("cpu", "cpu_ms_max"));
     })
     .await;
 }

@@ -2,18 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{
+    Gauges, PATIENCE, Server, answer, client, eventually, load, value,
+    wire::{self, Outcome, Wire},
+    within,
+};
 use coracle_client::{Coracle, Error, Payload, Request, Value, args};
 use std::{
     env,
     process::{Command, Stdio},
     time::Duration,
-};
-use support::{
-    Gauges, PATIENCE, Server, answer, client, eventually, load, value,
-    wire::{self, Outcome, Wire},
-    within,
 };
 use tokio::task::LocalSet;
 
@@ -75,7 +73,7 @@ async fn a_client_process_that_is_killed_with_many_stubs_leaves_nothing_behind()
     let mut process = Command::new(env::current_exe().unwrap())
         .args([
             "--exact",
-            "a_client_process_that_holds_many_stubs",
+            "lifetimes::a_client_process_that_holds_many_stubs",
             "--ignored",
             "--nocapture",
         ])
@@ -466,7 +464,7 @@ async fn a_request_that_is_given_up_tells_its_signal_where_others_are_in_the_iso
     let server = Server::start();
     let coracle = client(server.address()).await;
     let entrypoint = coracle
-        .load(support::module(&support::class(
+        .load(crate::support::module(&crate::support::class(
             "static seen = [];
              async fetch(request) {
                  if (request.url.endsWith('/ends')) { this.constructor.ended = request.signal; return new Response('x'); }

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Gauges, Server, answer, client, eventually, threw, value, verdict};
 use coracle_client::{Coracle, Entrypoint, Limits, Payload, Value, Worker, WorkerCode, args};
-use support::{Gauges, Server, answer, client, eventually, threw, value, verdict};
 
 /// What the parents below have in front of them.
 const PARENT: &str = r#"
@@ -150,7 +148,6 @@ async fn what_a_worker_is_made_of_is_checked_at_once_in_workerds_words() {
             await load({ ...good, compatibilityDate: "2030-01-01" }),
             await load({ ...good, compatibilityFlags: ["no_such_flag"] }),
             await module("a.txt", "text"),
-            await module("a.ts", "text"),
             await module("a.js", { js: "", text: "" }),
             await module("a.js", {}),
             await module("a.py", "x = 1"),
@@ -193,10 +190,6 @@ async fn what_a_worker_is_made_of_is_checked_at_once_in_workerds_words() {
         error(
             "TypeError",
             "Module name must end with '.js' or '.py' (or the content must be an object indicating the type explicitly). Got: a.txt",
-        ),
-        error(
-            "TypeError",
-            "Module name must end with '.js' or '.py' (or the content must be an object indicating the type explicitly). Got: a.ts. If you're trying to load TypeScript, bundle it first with '@cloudflare/worker-bundler' and pass the generated JavaScript modules.",
         ),
         error(
             "TypeError",

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{PATIENCE, Server, answer, load, value, wire::Wire, within};
 use coracle_client::{ConnectOptions, Coracle, Error, args};
 use std::{
     io::{Read, Write},
@@ -11,7 +10,6 @@ use std::{
     path::PathBuf,
     time::{Duration, Instant},
 };
-use support::{PATIENCE, Server, answer, load, value, wire::Wire, within};
 use tempfile::NamedTempFile;
 use tokio::task::LocalSet;
 

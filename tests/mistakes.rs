@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
-use coracle_client::{Error, Limits, ModuleBody, Outcome, Thrown, Value, WorkerCode, args};
-use support::{
+use crate::support::{
     PATIENCE, Server, answer, class, client, load, module, threw, value, verdict, within,
 };
+use coracle_client::{Error, Limits, ModuleBody, Outcome, Thrown, Value, WorkerCode, args};
 
 /// What the first call of a worker ends with.
 async fn first_call(code: WorkerCode) -> Outcome {
@@ -98,12 +96,8 @@ async fn all_that_is_wrong_with_a_worker_is_told_at_once() {
     let code = WorkerCode {
         compatibility_date: "yesterday".into(),
         compatibility_flags: vec!["warp_drive".into()],
-        main_module: "main.ts".into(),
+        main_module: "main.js".into(),
         modules: vec![
-            (
-                "main.ts".into(),
-                ModuleBody::EsModule("const n: number = 1".into()),
-            ),
             ("data.json".into(), ModuleBody::Json("{".into())),
             ("data.json".into(), ModuleBody::Text(String::new())),
             ("node:fs".into(), ModuleBody::Text(String::new())),
@@ -116,7 +110,7 @@ async fn all_that_is_wrong_with_a_worker_is_told_at_once() {
     for problem in [
         "/compatibilityDate",
         "/compatibilityFlags",
-        "must be compiled first: TypeScript",
+        "No such module: main.js",
         "\"data.json\" is not valid JSON",
         "\"data.json\" is used more than once",
         "\"node:fs\" is reserved",

@@ -2,18 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Server, answer, client, eventually, module, value};
 use coracle_client::{
     Body, Coracle, Entrypoint, Outbound, Response, Thrown, Value, WorkerCode, args,
 };
 use std::sync::{Arc, Mutex};
-use support::{Server, answer, client, eventually, module, value};
 
 fn worker(coracle: &Coracle, outbound: Outbound, methods: &str) -> Entrypoint {
     let code = WorkerCode {
         outbound,
-        ..module(&support::class(methods))
+        ..module(&crate::support::class(methods))
     };
     coracle.load(code).entrypoint("default")
 }
@@ -51,6 +49,26 @@ async fn without_a_gateway_nothing_leaves_and_the_error_says_why() {
         ),
         "{refused:?}"
     );
+}
+
+/// A response that was fetched says so, and its body can't be read any more when its request was aborted.
+#[tokio::test]
+async fn a_fetched_response_is_of_type_basic_and_ends_with_its_signal() {
+    let server = Server::start();
+    let coracle = client(server.address()).await;
+    let gateway = coracle.gateway(|_| async { Ok(Response::new(200, "all of it".to_owned())) });
+    let methods = "async run() {
+            const controller = new AbortController();
+            const response = await fetch('https://a.example/', { signal: controller.signal });
+            const other = await fetch('https://a.example/', { signal: controller.signal });
+            const text = await other.text();
+            controller.abort();
+            const ended = await response.text().catch((error) => error.name);
+            return [response.type, new Response().type, text, ended].join();
+        }";
+    let worker = worker(&coracle, Outbound::Gateway(gateway), methods);
+    let expected = Value::from("basic,default,all of it,AbortError");
+    assert_eq!(text(&worker, "run").await, expected);
 }
 
 #[tokio::test]

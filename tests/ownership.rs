@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{Server, answer, client, eventually, value};
 use coracle_client::{Coracle, Entrypoint, Payload, Stub, Value, WorkerCode, args};
 use std::sync::Arc;
-use support::{Server, answer, client, eventually, value};
 
 fn load(coracle: &Coracle, methods: &str) -> Entrypoint {
     let source = format!(

@@ -5,17 +5,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
-use coracle_client::{Value, args};
-use coracle_isolate::Machine;
-use coracle_server::ServerConfig;
-use std::{net::SocketAddr, path::PathBuf};
-use support::{
+use crate::support::{
     PATIENCE, Proxy, Server, answer, client, eventually, load, value,
     wire::{self, Outcome, Wire},
     within,
 };
+use coracle_client::{Value, args};
+use coracle_isolate::Machine;
+use coracle_server::ServerConfig;
+use std::{net::SocketAddr, path::PathBuf};
 use tokio::task::LocalSet;
 
 const GREETER: &str = "greet() { return 'ahoy'; }";
@@ -171,7 +169,7 @@ async fn what_is_pipelined_into_a_refusal_is_told_why_though_the_refused_call_wa
 
 async fn has_finished_calls(admin: SocketAddr, count: u64) {
     eventually("the server finishes what it was asked for", async || {
-        let (_, metrics) = support::get(admin, "/metrics").await;
+        let (_, metrics) = crate::support::get(admin, "/metrics").await;
         let series = format!("coracle_invocations_total{{outcome=\"ok\"}} {count}");
         if metrics.lines().any(|line| line == series) {
             Ok(())

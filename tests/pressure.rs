@@ -134,7 +134,7 @@ async fn when_the_queue_is_full_a_call_is_refused_as_overloaded_and_works_later(
     let third = load(&coracle, WORKER);
     match within(PATIENCE, "a refusal", third.call("count", args![])).await {
         Err(Error::Overloaded(text)) => assert!(
-            text.contains("isolates_max") && text.contains("retry later"),
+            text.contains("isolates_max") && text.contains("retry in "),
             "{text}"
         ),
         other => panic!("it should have been refused: {other:?}"),

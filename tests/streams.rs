@@ -6,8 +6,7 @@
     reason = "what a client throws is seldom, and no hot path"
 )]
 
-mod support;
-
+use crate::support::{PATIENCE, Server, class, client, eventually, load, module, value, within};
 use coracle_client::{
     Body, ByteStream, Entrypoint, Error, Payload, Request, Target, Thrown, Value, args,
 };
@@ -16,7 +15,6 @@ use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
-use support::{PATIENCE, Server, class, client, eventually, load, module, value, within};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
-mod support;
-
+use crate::support::{
+    Neighbour, Server, answer, class, client, eventually, growth_at_rest, module, resident_bytes,
+    threw, value, verdict, within,
+};
 use coracle_client::{
     Coracle, Entrypoint, Limits, Payload, Request, Stub, Target, Thrown, Value, args,
 };
@@ -11,10 +13,6 @@ use futures::future::BoxFuture;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
-};
-use support::{
-    Neighbour, Server, answer, class, client, eventually, growth_at_rest, module, resident_bytes,
-    threw, value, verdict, within,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 

@@ -8,7 +8,7 @@ from .tree import Problem, Tree, pod_specs
 # The image's numeric user; checks/image.py compares it with the Dockerfile.
 USER = 65532
 # A subset of what the standard allows: the chart needs no other.
-VOLUME_TYPES = {"secret", "emptyDir"}
+VOLUME_TYPES = {"secret", "configMap", "emptyDir"}
 
 
 def restricted(tree: Tree) -> Iterator[Problem]:

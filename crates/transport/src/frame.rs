@@ -4,7 +4,7 @@
 
 use capnp::{Error, Word, message::ReaderSegments, word};
 use futures::io::{AsyncRead, AsyncReadExt};
-use std::ops::Range;
+use std::{io, ops::Range};
 
 /// More segments than any writer makes.
 const SEGMENTS_MAX: usize = 512;
@@ -52,7 +52,7 @@ where
     if read == 0 {
         return Ok(None);
     }
-    reader.read_exact(&mut first[read..]).await?;
+    fill(reader, &mut first[read..]).await?;
     let segment_count = number(&first, 0) as usize + 1;
     if segment_count >= SEGMENTS_MAX {
         // Most likely it is another protocol: nothing that a request could be corrected for.
@@ -63,7 +63,7 @@ where
     }
     // The sizes of the other segments, filled up to a whole word.
     let mut rest = vec![0; (segment_count - 1).next_multiple_of(2) * 4];
-    reader.read_exact(&mut rest).await?;
+    fill(reader, &mut rest).await?;
     let sizes = (0..segment_count).map(|index| match index {
         0 => number(&first, 1),
         index => number(&rest, index - 1),
@@ -85,6 +85,19 @@ where
     }))
 }
 
+/// Reads more of a message. Where it ends here, the peer is gone, and nothing was wrong with what it said.
+async fn fill<R>(reader: &mut R, bytes: &mut [u8]) -> Result<(), Error>
+where
+    R: AsyncRead + Unpin,
+{
+    match reader.read_exact(bytes).await {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Error::disconnected(
+            "the connection was closed in the middle of a message".into(),
+        )),
+        outcome => Ok(outcome?),
+    }
+}
+
 fn number(bytes: &[u8], index: usize) -> u32 {
     let bytes = &bytes[index * 4..][..4];
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
@@ -96,16 +109,20 @@ where
     R: AsyncRead + Unpin,
 {
     // Reserved is not used: what does not come in is never touched.
-    let mut words = Vec::with_capacity(head.words);
+    let mut words = Vec::new();
+    words.try_reserve_exact(head.words).map_err(|_| {
+        let bytes = head.bytes();
+        Error::overloaded(format!(
+            "overloaded: there is no memory for a message of {bytes} bytes"
+        ))
+    })?;
     while words.len() < head.words {
         let start = words.len();
         words.resize(
             (start + STEP_WORDS).min(head.words),
             word(0, 0, 0, 0, 0, 0, 0, 0),
         );
-        reader
-            .read_exact(Word::words_to_bytes_mut(&mut words[start..]))
-            .await?;
+        fill(reader, Word::words_to_bytes_mut(&mut words[start..])).await?;
     }
     Ok(Segments {
         segments: head.segments,

@@ -477,3 +477,24 @@ fn a_stream_that_ends_between_messages_has_ended_and_one_that_ends_within_is_bro
         }
     });
 }
+
+/// Wherever in a message a connection ends, it is lost, and the message is not blamed.
+#[test]
+fn a_message_that_is_cut_off_is_a_lost_connection() {
+    local(async {
+        let whole = framed(&message_of(100));
+        for length in 1..whole.len() {
+            let mut bytes = &whole[..length];
+            let read = async {
+                let head = frame::read_head(&mut bytes, 1 << 20).await?;
+                frame::read_segments(&mut bytes, head.expect("it has begun")).await
+            };
+            let error = read.await.err().expect("it is cut off");
+            assert_eq!(
+                error.kind,
+                capnp::ErrorKind::Disconnected,
+                "{length}: {error}"
+            );
+        }
+    });
+}

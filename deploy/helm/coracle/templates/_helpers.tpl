@@ -39,3 +39,24 @@ write out its logs, and a kubelet that fires early would kill it in the middle o
 {{- $drainMs := add (int64 .Values.drain.delayMs) (int64 .Values.drain.graceMs) -}}
 {{- add (div (add $drainMs 999) 1000) 10 -}}
 {{- end -}}
+
+{{/* The volume of the file of policies; nothing where there is none. */}}
+{{- define "coracle.outboundSource" -}}
+{{- with .Values.outbound -}}
+{{- if .existingConfigMap -}}
+configMap:
+  name: {{ .existingConfigMap | quote }}
+  defaultMode: 0400
+  items:
+    - key: {{ .key | quote }}
+      path: outbound.json
+{{- else if .existingSecret -}}
+secret:
+  secretName: {{ .existingSecret | quote }}
+  defaultMode: 0400
+  items:
+    - key: {{ .key | quote }}
+      path: outbound.json
+{{- end -}}
+{{- end -}}
+{{- end -}}
