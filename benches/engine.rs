@@ -57,16 +57,17 @@ fn cold(criterion: &mut Criterion, bench: &Bench, set: &str) {
         (spec(&format!("{source}\n// {number}")), call(argument))
     };
     criterion.bench_function(&format!("cold/{set}"), |bencher| {
-        bencher.iter_batched(
-            setup,
-            |(spec, call)| {
-                let isolate = bench.start(spec);
-                let report = bench.call(isolate, call);
-                bench.end(isolate);
-                report
-            },
-            BatchSize::SmallInput,
-        );
+        bencher.iter_batched(setup, |load| bench.once(load), BatchSize::SmallInput);
+    });
+    // The same workers again and again, which start from their snapshots.
+    let seen = || {
+        let number = next.get();
+        next.set(number + 1);
+        let (source, argument) = &workers[number % workers.len()];
+        (spec(source), call(argument))
+    };
+    criterion.bench_function(&format!("seen/{set}"), |bencher| {
+        bencher.iter_batched(seen, |load| bench.once(load), BatchSize::SmallInput);
     });
 }
 
@@ -202,6 +203,7 @@ impl Bench {
             isolates_max: LIVE as u32 + 100,
             running_max: LIVE as u32 + 100,
             pagemap_scan: Machine::read().pagemap_scan,
+            snapshots_bytes_max: 16 << 20,
         };
         let sandbox = Arc::new(Sandbox::new(config, &image).unwrap());
         let config = StepperConfig {
@@ -241,6 +243,14 @@ impl Bench {
                 return *report;
             }
         }
+    }
+
+    /// An isolate's life with one call in it.
+    fn once(&self, (spec, call): (WorkerSpec, Box<Call>)) -> Report {
+        let isolate = self.start(spec);
+        let report = self.call(isolate, call);
+        self.end(isolate);
+        report
     }
 
     fn end(&self, isolate: u64) {

@@ -23,5 +23,6 @@ mod outbound_policy;
 mod outbound_records;
 mod ownership;
 mod pipelining;
+mod snapshots;
 mod streams;
 mod tails;

@@ -393,6 +393,8 @@ pub mod finish {
     pub const VALUE_TOO_DEEP: u32 = 5;
     /// The bytes are an [`Encoded`](super::Encoded) with externals.
     pub const WITH_EXTERNALS: u32 = 6;
+    /// Of a load, in place of [`UNDEFINED`]: it went well, and read the clock or asked for chance: another one could come to something else.
+    pub const LOADED_NOW: u32 = 7;
 }
 
 /// What the JavaScript threw.

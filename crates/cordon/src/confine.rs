@@ -156,6 +156,8 @@ const ALLOWED: &[i64] = &[
     libc::SYS_membarrier,
     // Memory.
     libc::SYS_brk,
+    // What was written to, in a file that has been open since before.
+    libc::SYS_pread64,
     libc::SYS_madvise,
     libc::SYS_mremap,
     libc::SYS_munmap,

@@ -72,7 +72,6 @@ struct Shared {
     closed: Condvar,
     fresh_bytes: AtomicU64,
     lost: AtomicU64,
-    panics: AtomicU64,
 }
 
 /// Who is where.
@@ -89,6 +88,9 @@ struct Places {
     idle_since: HashMap<u64, Duration>,
     /// CPU time that tenants have used in cordons that are gone, in microseconds.
     cpu_us_gone: HashMap<u64, u64>,
+    /// What cordons that are gone had counted.
+    panics_gone: u64,
+    snapshot_hits_gone: u64,
     /// Why the last one did not start.
     failure: Option<Failure>,
 }
@@ -146,6 +148,7 @@ impl Cordons {
                 pool_memory_bytes_max: threads.pool_memory_bytes_max,
                 seed: threads.seed,
                 frame_bytes_max,
+                snapshots_bytes_max: sandbox.snapshots_bytes_max,
             },
             cordons_max: cordons_max.max(2),
             clock,
@@ -156,7 +159,6 @@ impl Cordons {
             closed: Condvar::new(),
             fresh_bytes: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-            panics: AtomicU64::new(0),
         });
         let watch = thread::Builder::new().name("cordons".into());
         let watched = Arc::clone(&shared);
@@ -251,7 +253,8 @@ impl Scheduler for Cordons {
         let places = self.shared.places();
         let mut stats = Stats {
             memory_bytes: self.shared.memory_bytes(&places),
-            panics: self.shared.panics.load(Ordering::Relaxed),
+            panics: places.panics_gone,
+            snapshot_hits: places.snapshot_hits_gone,
             cordons: places.cordons.len(),
             cordons_lost: self.shared.lost.load(Ordering::Relaxed),
             ..Stats::default()
@@ -263,7 +266,9 @@ impl Scheduler for Cordons {
             stats.queued += state.queued as usize;
             stats.running += state.running as usize;
             stats.alarms += state.alarms as usize;
-            stats.panics += state.panics;
+            stats.panics = stats.panics.saturating_add(state.panics);
+            stats.snapshot_hits = stats.snapshot_hits.saturating_add(state.snapshot_hits);
+            stats.snapshot_bytes = stats.snapshot_bytes.saturating_add(state.snapshot_bytes);
         }
         stats
     }
@@ -474,7 +479,11 @@ impl Shared {
 impl Places {
     /// A cordon is gone, or going.
     fn forget(&mut self, id: u64) {
-        self.cordons.remove(&id);
+        if let Some(cordon) = self.cordons.remove(&id) {
+            let state = cordon.state();
+            self.panics_gone = self.panics_gone.saturating_add(state.panics);
+            self.snapshot_hits_gone = self.snapshot_hits_gone.saturating_add(state.snapshot_hits);
+        }
         self.keys.retain(|_, held| *held != id);
         self.idle_since.remove(&id);
         if self.spare == Some(id) {

@@ -94,6 +94,7 @@ fn start(
         isolates_max: set_up.isolates_max,
         running_max: set_up.running_max,
         pagemap_scan: set_up.pagemap_scan,
+        snapshots_bytes_max: set_up.snapshots_bytes_max,
     };
     let sandbox = Arc::new(Sandbox::new(sandbox, image)?);
     // From here on there is nobody to tell but the server: what a stranger writes to the log would be taken for ours.
@@ -143,6 +144,8 @@ fn report(threads: &Arc<Threads>, outlet: &Arc<Outlet>) -> io::Result<()> {
                 memory_bytes: stats.memory_bytes,
                 panics: stats.panics,
                 threads_lost: number(threads.health().threads_lost),
+                snapshot_hits: stats.snapshot_hits,
+                snapshot_bytes: stats.snapshot_bytes,
             };
             outlet.tell(&Told::Alive { state, tenants });
             drop(threads);

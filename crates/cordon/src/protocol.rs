@@ -48,6 +48,9 @@ pub(crate) struct SetUp {
     /// Bytes that one frame from the server may have.
     #[n(7)]
     pub(crate) frame_bytes_max: u64,
+    /// Bytes that may be kept of workers that have been loaded.
+    #[n(8)]
+    pub(crate) snapshots_bytes_max: u64,
 }
 
 /// From a cordon. Everything in it is the word of a process that may be a stranger's by now.
@@ -127,4 +130,10 @@ pub(crate) struct State {
     /// Threads that have been in one slice for longer than a second.
     #[n(5)]
     pub(crate) threads_lost: u32,
+    /// Workers that were loaded from a snapshot.
+    #[n(6)]
+    pub(crate) snapshot_hits: u64,
+    /// Bytes that snapshots take.
+    #[n(7)]
+    pub(crate) snapshot_bytes: u64,
 }

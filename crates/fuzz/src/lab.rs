@@ -92,6 +92,7 @@ pub(crate) fn sandbox(image: &Image, isolates_max: u32, running_max: u32) -> Arc
         isolates_max,
         running_max,
         pagemap_scan: Machine::read().pagemap_scan,
+        snapshots_bytes_max: 16 << 20,
     };
     Arc::new(Sandbox::new(config, image).expect("there is room for a pool"))
 }

@@ -1,5 +1,6 @@
 //! The way out: the four imports, and the clock that the host sets at every entry.
 
+use coracle_abi::finish;
 use std::cell::{Cell, RefCell};
 
 #[link(wasm_import_module = "coracle")]
@@ -49,6 +50,10 @@ pub(crate) fn report_finished() {
         bytes,
     } in finished
     {
+        let kind = match (invocation, kind) {
+            (0, finish::UNDEFINED) if OF_THE_MOMENT.0.get() => finish::LOADED_NOW,
+            _ => kind,
+        };
         // SAFETY: pointer and length describe a live slice that the host only reads.
         unsafe { import_finish(invocation, kind, bytes.as_ptr(), bytes.len()) }
     }
@@ -76,13 +81,26 @@ struct Clock(Cell<f64>);
 unsafe impl Sync for Clock {}
 static NOW_MS: Clock = Clock(Cell::new(0.0));
 
+struct Moment(Cell<bool>);
+// SAFETY: the guest has one thread.
+unsafe impl Sync for Moment {}
+/// Whether the clock has been read, or chance asked, since the clock was set.
+static OF_THE_MOMENT: Moment = Moment(Cell::new(false));
+
+/// What comes of this entry would not come of it another time.
+pub(crate) fn is_of_the_moment() {
+    OF_THE_MOMENT.0.set(true);
+}
+
 /// Sets the clock. It stands still until the next entry.
 pub(crate) fn set_now(now_ms: f64) {
     NOW_MS.0.set(now_ms);
+    OF_THE_MOMENT.0.set(false);
 }
 
 /// What QuickJS calls for the time, in microseconds since the epoch. Defining it here keeps it from being an import.
 #[unsafe(no_mangle)]
 extern "C" fn __rquickjs_host_now_us() -> f64 {
+    is_of_the_moment();
     NOW_MS.0.get() * 1000.0
 }

@@ -180,6 +180,7 @@ pub(crate) fn reseed(seed: u64) {
 
 /// xorshift64*: `Math.random` promises no secrecy, `crypto` asks the host.
 fn random() -> f64 {
+    host::is_of_the_moment();
     let mut state = SEED.0.get();
     state ^= state >> 12;
     state ^= state << 25;

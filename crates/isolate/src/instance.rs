@@ -3,6 +3,7 @@
 use crate::{
     border::{Allowance, State},
     sandbox::Sandbox,
+    snapshots::{Found, Snapshot},
     transpiler::{self, Outcome},
 };
 use coracle_abi::export;
@@ -77,6 +78,7 @@ pub(crate) struct Instance {
 struct Exports {
     memory: Memory,
     allocate: TypedFunc<u32, u32>,
+    reseed: TypedFunc<u64, ()>,
     load: TypedFunc<(u32, u32, f64), ()>,
     invoke: TypedFunc<(u32, u32, f64), ()>,
     settle: TypedFunc<(u64, u32, u32, f64), ()>,
@@ -114,48 +116,32 @@ pub(crate) struct Done {
 pub(crate) struct Running(Pin<Box<dyn Future<Output = Done> + Send>>);
 
 impl Running {
-    /// Takes a slot of the pool, makes the instance with the random seed that it is to have, and loads the worker, after
-    /// its modules have been transpiled where they have to be. All of it is sandboxed code and runs on `terms`.
+    /// Takes a slot of the pool, makes the instance with the random seed that it is to have, and loads the worker. All of it
+    /// is sandboxed code and runs on `terms`; or the worker's snapshot is there, and takes its place.
     pub(crate) fn birth(
         sandbox: Arc<Sandbox>,
+        tenant: u64,
         state: State,
         seed: u64,
         load: Arc<[u8]>,
         terms: Terms,
     ) -> Self {
         Self(Box::pin(async move {
-            let (state, load, terms) = if transpiler::is_needed(&load) {
-                match transpile(&sandbox, state, &load, terms).await {
-                    Ok(transpiled) => transpiled,
-                    Err(done) => return done,
+            match sandbox.snapshots.find(tenant, &load, &terms) {
+                Found::Kept(snapshot) => restore(&sandbox, state, seed, &snapshot, terms).await,
+                Found::Unknown => load_afresh(&sandbox, state, seed, load, terms).await,
+                Found::Wanted(key) => {
+                    let mut state = state;
+                    state.record_load();
+                    let done = load_afresh(&sandbox, state, seed, load, terms).await;
+                    let fuel = terms.fuel.saturating_sub(done.fuel_left);
+                    if let (Ok(()), Some(instance)) = (&done.outcome, &done.instance)
+                        && let Some(snapshot) = instance.snapshot(&sandbox, fuel).await
+                    {
+                        sandbox.snapshots.keep(key, snapshot);
+                    }
+                    done
                 }
-            } else {
-                (state, load, terms)
-            };
-            let mut store = Store::new(&sandbox.engine, state);
-            store.limiter(|state| state);
-            let made = async {
-                terms.set(&mut store)?;
-                Exports::make(&sandbox, &mut store, seed).await
-            };
-            let (exports, outcome) = match made.await {
-                Ok(exports) => {
-                    let outcome = exports.load(&mut store, &load, terms.now_ms).await;
-                    (Some(exports), outcome)
-                }
-                Err(error) => (None, Err(error)),
-            };
-            Done {
-                fuel_left: store.get_fuel().unwrap_or(0),
-                instance: exports.map(|exports| {
-                    Box::new(Instance {
-                        store,
-                        exports,
-                        has_stack: true,
-                        stack_return: None,
-                    })
-                }),
-                outcome,
             }
         }))
     }
@@ -170,6 +156,78 @@ impl Running {
             Poll::Ready(done) => Some(done),
             Poll::Pending => None,
         }
+    }
+}
+
+/// Makes an instance and evaluates the worker's modules in it, after they have been transpiled where they have to be.
+async fn load_afresh(
+    sandbox: &Sandbox,
+    state: State,
+    seed: u64,
+    load: Arc<[u8]>,
+    terms: Terms,
+) -> Done {
+    let (state, load, terms) = if transpiler::is_needed(&load) {
+        match transpile(sandbox, state, &load, terms).await {
+            Ok(transpiled) => transpiled,
+            Err(done) => return done,
+        }
+    } else {
+        (state, load, terms)
+    };
+    let mut store = Store::new(&sandbox.engine, state);
+    store.limiter(|state| state);
+    let made = async {
+        terms.set(&mut store)?;
+        let exports = Exports::make(sandbox, &mut store).await?;
+        exports.reseed.call_async(&mut store, seed).await?;
+        wasmtime::Result::Ok(exports)
+    };
+    let (exports, outcome) = match made.await {
+        Ok(exports) => {
+            let outcome = exports.load(&mut store, &load, terms.now_ms).await;
+            (Some(exports), outcome)
+        }
+        Err(error) => (None, Err(error)),
+    };
+    Done {
+        fuel_left: store.get_fuel().unwrap_or(0),
+        instance: exports.map(|exports| Instance::boxed(store, exports)),
+        outcome,
+    }
+}
+
+/// Makes an instance whose memory is that of the worker once its modules had been evaluated.
+async fn restore(
+    sandbox: &Sandbox,
+    state: State,
+    seed: u64,
+    snapshot: &Snapshot,
+    terms: Terms,
+) -> Done {
+    let mut store = Store::new(&sandbox.engine, state);
+    store.limiter(|state| state);
+    let restored = async {
+        terms.set(&mut store)?;
+        let exports = Exports::make(sandbox, &mut store).await?;
+        snapshot.restore(&mut store, exports.memory)?;
+        exports.reseed.call_async(&mut store, seed).await?;
+        wasmtime::Result::Ok(exports)
+    };
+    match restored.await {
+        Ok(exports) => {
+            store.data().replay(snapshot, terms.now_ms);
+            Done {
+                fuel_left: terms.fuel.saturating_sub(snapshot.fuel()),
+                instance: Some(Instance::boxed(store, exports)),
+                outcome: Ok(()),
+            }
+        }
+        Err(error) => Done {
+            fuel_left: store.get_fuel().unwrap_or(0),
+            instance: None,
+            outcome: Err(error),
+        },
     }
 }
 
@@ -210,6 +268,20 @@ async fn transpile(
 }
 
 impl Instance {
+    fn boxed(store: Store<State>, exports: Exports) -> Box<Self> {
+        Box::new(Self {
+            store,
+            exports,
+            has_stack: true,
+            stack_return: None,
+        })
+    }
+
+    /// A snapshot of the worker that has just been loaded, which burnt so much, where it can be kept.
+    async fn snapshot(&self, sandbox: &Sandbox, fuel: u64) -> Option<Snapshot> {
+        Snapshot::take(sandbox, &self.store, self.exports.memory, fuel).await
+    }
+
     /// Starts an entry. It runs when it is polled.
     pub(crate) fn enter(mut self: Box<Self>, entry: Entry, terms: Terms) -> Running {
         self.has_stack = true;
@@ -289,11 +361,7 @@ impl Instance {
 impl Exports {
     /// Everything that runs the guest's code is on a stack of the pool's, metered and interruptible: also a start
     /// function, which our own guest does not have.
-    async fn make(
-        sandbox: &Sandbox,
-        store: &mut Store<State>,
-        seed: u64,
-    ) -> wasmtime::Result<Self> {
+    async fn make(sandbox: &Sandbox, store: &mut Store<State>) -> wasmtime::Result<Self> {
         let instance = sandbox.template.instantiate_async(&mut *store).await?;
         let entries = &sandbox.entries;
         let memory = instance
@@ -301,12 +369,10 @@ impl Exports {
             .and_then(wasmtime::Extern::into_memory)
             .ok_or_else(|| missing("memory"))?;
         store.data_mut().set_memory(memory);
-        let reseed: TypedFunc<u64, ()> =
-            function(instance, store, &entries.reseed, export::RESEED)?;
-        reseed.call_async(&mut *store, seed).await?;
         Ok(Self {
             memory,
             allocate: function(instance, store, &entries.allocate, export::ALLOCATE)?,
+            reseed: function(instance, store, &entries.reseed, export::RESEED)?,
             load: function(instance, store, &entries.load, export::LOAD)?,
             invoke: function(instance, store, &entries.invoke, export::INVOKE)?,
             settle: function(instance, store, &entries.settle, export::SETTLE)?,

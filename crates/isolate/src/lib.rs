@@ -11,6 +11,7 @@
 //! - an `Actor` is one isolate with its mailbox, invocations and budgets, driven a slice at a time;
 //! - an `Instance` is the Wasm side of it: store, exports, imports;
 //! - a `Transpiler` makes JavaScript of TypeScript in a sandbox of its own, before the instance is there;
+//! - `Snapshots` keep what workers that were loaded before had become once their modules were evaluated;
 //! - an [`Image`] is the compiled snapshot that instances are made from, and [`Sandbox`] the engine that holds it.
 
 mod actor;
@@ -27,6 +28,7 @@ mod pool_memory;
 mod random;
 mod sandbox;
 mod scheduler;
+mod snapshots;
 mod transpiler;
 mod verdict;
 mod wire;

@@ -26,6 +26,9 @@ const RUNNING_CEILING: u64 = 1_000;
 /// The least that an isolate which has been called holds in memory, and what a stack holds as a rule.
 const ISOLATE_BYTES_MIN: u64 = 256 * 1024;
 const STACK_BYTES_PLANNED: u64 = 64 * 1024;
+/// Of the memory, what may be kept of workers that have been loaded, and the most of it.
+const SNAPSHOTS_SHARE: u64 = 64;
+const SNAPSHOTS_BYTES_CEILING: u64 = 256 << 20;
 /// What the rest of the process needs.
 const RESERVED_BYTES: u64 = 8 << 20;
 /// So many isolates are always tried.
@@ -70,6 +73,14 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Bytes that may be kept of workers that have been loaded, of all processes together.
+    #[must_use]
+    pub fn snapshots_bytes_max(&self) -> u64 {
+        (self.memory_bytes / SNAPSHOTS_SHARE).min(SNAPSHOTS_BYTES_CEILING)
+    }
+}
+
 /// What a server is set up to hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
@@ -77,6 +88,8 @@ pub struct Plan {
     pub isolates_max: u64,
     /// Linear memory of all of them, in bytes.
     pub pool_memory_bytes_max: u64,
+    /// What may be kept of workers that have been loaded, in bytes.
+    pub snapshots_bytes_max: u64,
     /// What connections may make it hold, in bytes.
     pub connections_bytes_max: u64,
 }
@@ -88,7 +101,8 @@ pub enum DoesNotFit {
     #[error(
         "the configuration needs {needed} bytes of memory and this process may use {available}: {isolates} for isolates \
          (pool_memory_bytes_max, and at least {ISOLATE_BYTES_MIN} for each of isolates_max), {stacks} for the stacks of those \
-         that run, {connections} for connections (connections_bytes_max), {RESERVED_BYTES} for the rest; lower one of them"
+         that run, {connections} for connections (connections_bytes_max), {snapshots} for workers that were loaded \
+         (snapshots_bytes_max), {RESERVED_BYTES} for the rest; lower one of them"
     )]
     Memory {
         /// The sum.
@@ -101,6 +115,8 @@ pub enum DoesNotFit {
         stacks: u64,
         /// Of the sum, what connections may need.
         connections: u64,
+        /// Of the sum, what may be kept of workers.
+        snapshots: u64,
     },
     /// In mappings.
     #[error(
@@ -153,7 +169,8 @@ impl Machine {
         let running_max = self.running_max(u32::try_from(isolates_max).unwrap_or(u32::MAX));
         let stacks = u64::from(running_max) * STACK_BYTES_PLANNED;
         let connections = plan.connections_bytes_max;
-        let parts = [isolates, stacks, connections, RESERVED_BYTES];
+        let snapshots = plan.snapshots_bytes_max;
+        let parts = [isolates, stacks, connections, snapshots, RESERVED_BYTES];
         let needed = parts.into_iter().fold(0, u64::saturating_add);
         if needed > self.memory_bytes {
             return Err(DoesNotFit::Memory {
@@ -162,6 +179,7 @@ impl Machine {
                 isolates,
                 stacks,
                 connections,
+                snapshots,
             });
         }
         Ok(())
@@ -243,6 +261,7 @@ mod tests {
         Plan {
             isolates_max: machine.isolates_max().into(),
             pool_memory_bytes_max: machine.memory_bytes / 2,
+            snapshots_bytes_max: machine.snapshots_bytes_max(),
             connections_bytes_max: machine.memory_bytes / 5,
         }
     }

@@ -1,6 +1,9 @@
 //! The engine: Wasmtime's configuration, the pool of isolates, and the image in it.
 
-use crate::{border, image::Image, instance::Entries, machine::Machine, transpiler::Transpiler};
+use crate::{
+    border, image::Image, instance::Entries, machine::Machine, snapshots::Snapshots,
+    transpiler::Transpiler,
+};
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     thread,
@@ -36,6 +39,9 @@ pub struct SandboxConfig {
     pub running_max: u32,
     /// Whether to reset slots by the kernel's list of dirty pages.
     pub pagemap_scan: bool,
+    /// Bytes that may be kept of what workers became once their modules were evaluated, for the next isolates of the same
+    /// workers. 0: none.
+    pub snapshots_bytes_max: u64,
 }
 
 impl SandboxConfig {
@@ -47,6 +53,7 @@ impl SandboxConfig {
             isolates_max,
             running_max: machine.running_max(isolates_max),
             pagemap_scan: machine.pagemap_scan,
+            snapshots_bytes_max: machine.snapshots_bytes_max(),
         }
     }
 }
@@ -77,6 +84,7 @@ pub struct Sandbox {
     pub(crate) entries: Entries,
     /// `None`: TypeScript and JSX are refused.
     pub(crate) transpiler: Option<Transpiler>,
+    pub(crate) snapshots: Snapshots,
     fresh_bytes: u64,
     config: SandboxConfig,
 }
@@ -118,6 +126,7 @@ impl Sandbox {
             template,
             entries,
             transpiler,
+            snapshots: Snapshots::new(config.snapshots_bytes_max),
             fresh_bytes,
             config,
         })
@@ -332,6 +341,7 @@ mod tests {
             isolates_max: 1,
             running_max: 1,
             pagemap_scan: false,
+            snapshots_bytes_max: 0,
         };
         vec![
             compile_config(Cpu::Baseline),

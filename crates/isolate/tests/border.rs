@@ -34,6 +34,7 @@ fn lab_of(module: &str) -> Lab {
         isolates_max: 4,
         running_max: 4,
         pagemap_scan: Machine::read().pagemap_scan,
+        snapshots_bytes_max: 16 << 20,
     };
     Lab::with(Arc::new(Sandbox::new(config, &image).unwrap()), 1 << 30)
 }

@@ -57,6 +57,7 @@ fn sandbox(image: &Image) -> Result<Sandbox, SandboxError> {
         isolates_max: 4,
         running_max: 4,
         pagemap_scan: Machine::read().pagemap_scan,
+        snapshots_bytes_max: 0,
     };
     Sandbox::new(config, image)
 }
@@ -205,6 +206,7 @@ fn a_pool_that_can_t_be_had_is_an_error() {
         isolates_max: 1_000_000,
         running_max: 1,
         pagemap_scan: false,
+        snapshots_bytes_max: 0,
     };
     assert!(matches!(
         Sandbox::new(config, &image),

@@ -20,6 +20,7 @@ mod holds;
 mod limits;
 mod modules;
 mod scheduling;
+mod snapshots;
 mod values;
 mod verdicts;
 mod web;

@@ -20,6 +20,16 @@ pub enum Isolation {
     },
 }
 
+impl Isolation {
+    /// Processes that isolates are in, at most.
+    pub(crate) fn processes_max(&self) -> u64 {
+        match self {
+            Self::Threads => 1,
+            Self::Cordons { cordons_max, .. } => (*cordons_max).max(2) as u64,
+        }
+    }
+}
+
 /// How a server is set up.
 pub struct ServerConfig {
     /// Where clients connect. Default: nowhere, for embedding.
@@ -38,6 +48,9 @@ pub struct ServerConfig {
     pub tenancy: Tenancy,
     /// Linear memory of all isolates together. Default: half of what the process may use.
     pub pool_memory_bytes_max: u64,
+    /// Bytes that may be kept of workers that have been loaded, so that the next sandboxes of the same workers start faster;
+    /// all processes together. 0: none.
+    pub snapshots_bytes_max: u64,
     /// Where isolates run. Default: on threads of this process.
     pub isolation: Isolation,
     /// Threads that run isolates; of each cordon. Default: one a core.
@@ -88,6 +101,7 @@ impl ServerConfig {
             },
             tenancy: Tenancy::default(),
             pool_memory_bytes_max: machine.memory_bytes / 2,
+            snapshots_bytes_max: machine.snapshots_bytes_max(),
             isolation: Isolation::Threads,
             isolate_threads: machine.cores,
             rpc_threads: machine.cores.div_ceil(4),

@@ -64,6 +64,10 @@ pub struct Metrics {
     isolates_ended: Labelled<END_CAUSE_COUNT>,
     guest_memory: IntGauge,
     guest_memory_denied: IntCounter,
+    snapshot_bytes: IntGauge,
+    snapshot_loads: IntCounter,
+    /// How many of the scheduler's loads from snapshots are in `snapshot_loads`.
+    snapshot_loads_observed: AtomicU64,
     connections: IntGauge,
     connections_opened: IntCounter,
     connections_refused: Labelled<{ CONNECTION_REFUSALS.len() }>,
@@ -165,6 +169,15 @@ impl Metrics {
                 end_causes(),
             ),
             guest_memory: new.gauge("guest_memory_bytes", "Linear memory of all isolates."),
+            snapshot_bytes: new.gauge(
+                "snapshot_bytes",
+                "Memory that is kept of workers that were loaded, for the next isolates of the same workers.",
+            ),
+            snapshot_loads: new.counter(
+                "snapshot_loads_total",
+                "Isolates whose modules were not evaluated, because a snapshot of an earlier load was there.",
+            ),
+            snapshot_loads_observed: AtomicU64::new(0),
             guest_memory_denied: new.counter(
                 "guest_memory_denied_total",
                 "Growths of an isolate's memory that were refused.",
@@ -490,6 +503,12 @@ impl Metrics {
         self.isolates_running.set(gauge_value(stats.running));
         self.isolates_max.set(isolates_max.into());
         self.guest_memory.set(gauge_value(stats.memory_bytes));
+        self.snapshot_bytes.set(gauge_value(stats.snapshot_bytes));
+        let before = self
+            .snapshot_loads_observed
+            .fetch_max(stats.snapshot_hits, Ordering::Relaxed);
+        self.snapshot_loads
+            .inc_by(stats.snapshot_hits.saturating_sub(before));
         self.threads_lost.set(gauge_value(health.threads_lost));
         // The scheduler gives a total; two scrapes at once must not add the same difference twice.
         let before = self

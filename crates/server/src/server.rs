@@ -113,6 +113,7 @@ impl Server {
         Machine::read().fits(&Plan {
             isolates_max: config.core.isolates_max,
             pool_memory_bytes_max: config.pool_memory_bytes_max,
+            snapshots_bytes_max: config.snapshots_bytes_max,
             connections_bytes_max: config.connections_bytes_max,
         })?;
         let metrics = Metrics::new(BuildInfo {
@@ -338,6 +339,7 @@ fn start_isolates(
         isolates_max,
         running_max: machine.running_max(isolates_max),
         pagemap_scan: machine.pagemap_scan,
+        snapshots_bytes_max: config.snapshots_bytes_max / config.isolation.processes_max(),
     };
     match start_on(config, pool, &image, service) {
         Err(

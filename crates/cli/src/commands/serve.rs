@@ -167,6 +167,11 @@ struct CapacityArgs {
     #[arg(long, value_name = "N", env = "CORACLE_POOL_MEMORY_BYTES_MAX", value_parser = value_parser!(u64).range(1..))]
     pool_memory_bytes_max: Option<u64>,
 
+    /// Memory for what workers became once they were loaded, so that the next sandboxes of the same workers start faster, in
+    /// bytes; 0 for none [default: a 64th of what there is, 256 MiB at most]
+    #[arg(long, value_name = "N", env = "CORACLE_SNAPSHOTS_BYTES_MAX")]
+    snapshots_bytes_max: Option<u64>,
+
     /// Threads that run sandboxes [default: one a core]
     #[arg(long, value_name = "N", env = "CORACLE_ISOLATE_THREADS", value_parser = value_parser!(u16).range(1..))]
     isolate_threads: Option<u16>,
@@ -366,6 +371,7 @@ impl CapacityArgs {
             &mut config.pool_memory_bytes_max,
             self.pool_memory_bytes_max,
         );
+        set(&mut config.snapshots_bytes_max, self.snapshots_bytes_max);
         set(
             &mut config.isolate_threads,
             self.isolate_threads.map(usize::from),

@@ -48,8 +48,6 @@ impl Shared {
             return;
         }
         self.lost.fetch_add(1, Ordering::Relaxed);
-        self.panics
-            .fetch_add(cordon.state().panics, Ordering::Relaxed);
         tracing::warn!(
             cordon = cordon.id,
             isolates = lost.len(),

@@ -62,6 +62,7 @@ impl Actor {
         let terms = self.terms(EntryKind::Load, invocation, around);
         let running = Running::birth(
             Arc::clone(around.sandbox),
+            self.spec.tenant,
             state,
             around.seed.unwrap_or_else(random::number),
             Arc::clone(&self.spec.load),

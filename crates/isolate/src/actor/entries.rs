@@ -231,7 +231,7 @@ impl Actor {
     ) -> Life {
         let said = border::lock(&self.outbox).finished.pop();
         if let Some(said) = &said
-            && said.kind == abi::finish::UNDEFINED
+            && matches!(said.kind, abi::finish::UNDEFINED | abi::finish::LOADED_NOW)
         {
             // Or the call would have a slice of its own on top of the one that was too much.
             if self.end_if_cpu_is_used_up(invocation, around, effects) == Life::Ended {

@@ -166,6 +166,7 @@ async fn end_slice_if_due(caller: &mut Caller<'_, State>) {
 
 fn start(caller: &mut Caller<'_, State>, kind: u32, pointer: u32, length: u32) -> Result<u64> {
     let length = length as usize;
+    caller.data_mut().spoil_load();
     let tariff = match kind {
         operation::CANCEL | operation::RELEASE => Tariff::CANCEL,
         operation::LOAD => Tariff::LOAD,
@@ -387,17 +388,20 @@ fn log(caller: &mut Caller<'_, State>, level: u32, pointer: u32, length: u32) ->
     };
     let state = caller.data_mut();
     state.allowance.log_bytes = allowed.saturating_sub(log_cost(message.len()));
-    let timestamp_ms = state.now_ms;
+    let log = Log {
+        level,
+        message,
+        arguments: std::mem::take(&mut state.outbox().log_arguments),
+        timestamp_ms: state.now_ms,
+    };
+    match &mut state.load_logs {
+        Some(logs) if taken == length && allowed > 0 => logs.push(log.clone()),
+        _ => state.spoil_load(),
+    }
     let mut outbox = state.outbox();
     outbox.log_bytes_dropped += (length - taken) as u64;
-    let arguments = std::mem::take(&mut outbox.log_arguments);
     if allowed > 0 {
-        outbox.logs.push(Log {
-            level,
-            message,
-            arguments,
-            timestamp_ms,
-        });
+        outbox.logs.push(log);
     }
     Ok(())
 }
@@ -409,6 +413,7 @@ fn log_arguments(caller: &mut Caller<'_, State>, pointer: u32, length: usize) ->
     charge(caller, Tariff::LOG, if fits { length } else { 0 })?;
     let bytes = read(caller, pointer, length)?;
     if !fits {
+        caller.data_mut().spoil_load();
         caller.data().outbox().log_bytes_dropped += length as u64;
         return Ok(());
     }
@@ -466,6 +471,7 @@ fn fill_random(caller: &mut Caller<'_, State>, pointer: u32, length: u32) -> Res
             "the guest asked for {length} random bytes at once"
         )));
     }
+    caller.data_mut().spoil_load();
     charge(caller, Tariff::RANDOM, length)?;
     read(caller, pointer, length)?;
     let mut bytes = vec![0; length];

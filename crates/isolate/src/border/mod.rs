@@ -13,9 +13,10 @@ pub(crate) use outbox::{Finished, Outbox, Started, lock};
 
 use crate::{
     fuel,
-    message::{Thrown, VerdictKind},
+    message::{Log, Thrown, VerdictKind},
     pool_memory::{PoolMemory, Purse},
     sandbox::{MEMORY_BYTES_CEILING, TABLE_ELEMENTS_MAX},
+    snapshots::Snapshot,
 };
 use coracle_loader::Limits;
 use meter::Meter;
@@ -77,6 +78,8 @@ pub(crate) struct State {
     slice_over: bool,
     /// `None`: the system's randomness.
     seed: Option<u64>,
+    /// What a load writes to the console, as long as it does nothing that could not be done in its place another time.
+    load_logs: Option<Vec<Log>>,
 }
 
 impl State {
@@ -99,10 +102,37 @@ impl State {
             meter: Meter::begin(0, fuel::SLICE),
             slice_over: false,
             seed,
+            load_logs: None,
         }
     }
 
-    /// For the guest's set-up at build time.
+    /// For an instance that nothing runs in.
+    pub(crate) fn for_comparison() -> Self {
+        Self::for_snapshot()
+    }
+
+    /// The load that comes now may be repeated by its snapshot.
+    pub(crate) fn record_load(&mut self) {
+        self.load_logs = Some(Vec::new());
+    }
+
+    /// What a load that is over has written to the console, where that is all that it has done outside.
+    pub(crate) fn logs_of_repeatable_load(&self) -> Option<Vec<Log>> {
+        let logs = self.load_logs.clone()?;
+        self.outbox().is_repeatably_loaded().then_some(logs)
+    }
+
+    /// A load has done what is not repeated with its snapshot.
+    fn spoil_load(&mut self) {
+        self.load_logs = None;
+    }
+
+    /// Says in the guest's place what it said when the worker was loaded before.
+    pub(crate) fn replay(&self, snapshot: &Snapshot, now_ms: f64) {
+        snapshot.replay(&mut self.outbox(), now_ms);
+    }
+
+    /// For the guest's set-up at build time: bound by nothing.
     pub(crate) fn for_snapshot() -> Self {
         let mut state = Self::new(
             Arc::default(),

@@ -29,6 +29,26 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Says in the guest's place that a load went well, which burnt so much.
+    pub(crate) fn loaded(&mut self, fuel_burnt: u64) {
+        self.finished.push(Finished {
+            invocation: 0,
+            kind: finish::UNDEFINED,
+            bytes: Vec::new(),
+            length: 0,
+            fuel_burnt,
+        });
+    }
+
+    /// Whether the guest has said that a load went well and would go so at any time, and nothing else.
+    pub(super) fn is_repeatably_loaded(&self) -> bool {
+        let said = matches!(&self.finished[..], [said] if said.invocation == 0 && said.kind == finish::UNDEFINED);
+        said && self.started.is_empty()
+            && self.cancelled.is_empty()
+            && self.released.is_empty()
+            && self.log_arguments.is_empty()
+    }
+
     /// Says in the guest's place how a load ended that it never saw.
     pub(crate) fn load_threw(&mut self, thrown: &Thrown) {
         // Encoding into a Vec can't fail.

@@ -239,6 +239,7 @@ fn guests_and_cpus_do_not_share_a_cached_image() {
             isolates_max: 1,
             running_max: 1,
             pagemap_scan: machine.pagemap_scan,
+            snapshots_bytes_max: 0,
         };
         Sandbox::new(config, &image).unwrap();
     }

@@ -95,6 +95,8 @@ impl Executor {
             alarms: queues.alarms(),
             memory_bytes: self.pool_memory.used(),
             panics: self.panics.load(Ordering::Relaxed),
+            snapshot_hits: self.sandbox.snapshots.hits(),
+            snapshot_bytes: self.sandbox.snapshots.bytes(),
             ..Stats::default()
         }
     }

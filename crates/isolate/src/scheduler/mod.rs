@@ -82,8 +82,25 @@ pub struct Stats {
     pub memory_bytes: u64,
     /// Panics of the host that were contained. Each is a fault of ours.
     pub panics: u64,
+    /// Workers that were loaded from a snapshot of an earlier load.
+    pub snapshot_hits: u64,
+    /// Bytes that such snapshots take.
+    pub snapshot_bytes: u64,
     /// Processes that isolates are in; 0 where they are in this one.
     pub cordons: usize,
     /// Of these, how many were lost so far.
     pub cordons_lost: u64,
+}
+
+impl Stats {
+    /// Whether nothing is left of any isolate, and none has broken anything. What is kept for later isolates does not count.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let isolates = Self {
+            snapshot_hits: 0,
+            snapshot_bytes: 0,
+            ..*self
+        };
+        isolates == Self::default()
+    }
 }

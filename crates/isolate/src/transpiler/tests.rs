@@ -22,6 +22,7 @@ static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| {
         isolates_max: 8,
         running_max: 8,
         pagemap_scan: false,
+        snapshots_bytes_max: 0,
     };
     Sandbox::new(config, &image).unwrap()
 });

@@ -56,6 +56,7 @@ impl Bench {
             isolates_max: 64,
             running_max: 64,
             pagemap_scan: machine.pagemap_scan,
+            snapshots_bytes_max: 16 << 20,
         };
         let sandbox = Arc::new(Sandbox::new(config, &IMAGE).unwrap());
         let mut config = ThreadsConfig {
