@@ -5,6 +5,7 @@
 //! What comes out are plain Wasm modules; the snapshot is taken and both are compiled by `Image`, once, by whoever needs
 //! them first.
 
+use sha2::{Digest, Sha256};
 use std::{
     env, fs,
     hash::{DefaultHasher, Hash, Hasher},
@@ -58,6 +59,8 @@ fn main() {
         let mut cargo = cargo(&transpiler, TRANSPILER_LINK_FLAGS);
         run(&mut cargo, "transpiler")
     });
+    let guest = fs::read(out().join("guest.wasm")).expect("it has just been written");
+    fs::write(out().join("guest.sha256"), Sha256::digest(guest)).expect("cargo made the folder");
     let mut hasher = DefaultHasher::new();
     let transpiler = fs::read(out().join("transpiler.wasm")).expect("it has just been written");
     transpiler.hash(&mut hasher);

@@ -1,25 +1,30 @@
 //! Images in files: behind the end of the executable, and in a cache folder.
 //!
 //! What is read here is run as native code, so it is read only from where nobody but this user (or root) can have put
-//! it. The hash in it finds accidents; it is no proof against anyone who can write the file.
+//! it. The checksum in it finds accidents; it is no proof against anyone who can write the file.
 
-use super::{Code, Guest, Image, ImageError};
+use super::{Code, Guest, Here, Image, ImageError};
 use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags};
-use sha2::{Digest, Sha256};
 use std::{
     fs,
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-/// Starts an image. What follows: the hash of what it is made of, the hash of the rest, the length of the guest's code, that
+/// Starts an image. What follows: the hash of what it is made of, the CRC-32 of the rest, the length of the guest's code, that
 /// code, the transpiler's code if there is any, and at the very end the whole's length and this again, so that it can be
 /// found from behind.
-const MAGIC: &[u8; 16] = b"coracle-image-02";
-const HEAD_BYTES: usize = MAGIC.len() + 32 + 32;
-const TAIL_BYTES: usize = 8 + MAGIC.len();
+const MAGIC: &[u8; 16] = b"coracle-image-03";
+const HASH_BYTES: usize = 32;
+const CHECKSUM_BYTES: usize = 4;
+const HEAD_BYTES: usize = MAGIC.len() + HASH_BYTES + CHECKSUM_BYTES;
+const LENGTH_BYTES: usize = 8;
+const TAIL_BYTES: usize = LENGTH_BYTES + MAGIC.len();
 /// Images that a cache folder keeps, of about 15 MB each: two versions, with a second guest or CPU each.
 const IMAGES_MAX: usize = 4;
 /// The folder of our own inside the cache folder that we are given.
@@ -56,44 +61,54 @@ impl Image {
         let length = seek_behind(&mut file)?;
         let mut bytes = vec![0; usize::try_from(length).ok()?];
         file.read_exact(&mut bytes).ok()?;
-        Self::parse(&bytes, guest)
+        Self::parse(bytes, guest)
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
         let guest = self.guest.bytes();
         let transpiler = self.transpiler.as_ref().map_or(&[][..], Code::bytes);
-        let length = HEAD_BYTES + 8 + guest.len() + transpiler.len() + TAIL_BYTES;
+        let length = HEAD_BYTES + LENGTH_BYTES + guest.len() + transpiler.len() + TAIL_BYTES;
         let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&self.hash);
-        bytes.extend_from_slice(&[0; 32]);
+        bytes.extend_from_slice(&[0; CHECKSUM_BYTES]);
         bytes.extend_from_slice(&(guest.len() as u64).to_le_bytes());
         bytes.extend_from_slice(guest);
         bytes.extend_from_slice(transpiler);
-        let rest = Sha256::digest(&bytes[HEAD_BYTES..]);
-        bytes[HEAD_BYTES - 32..HEAD_BYTES].copy_from_slice(&rest);
+        let checksum = crc32fast::hash(&bytes[HEAD_BYTES..]).to_le_bytes();
+        bytes[HEAD_BYTES - CHECKSUM_BYTES..HEAD_BYTES].copy_from_slice(&checksum);
         bytes.extend_from_slice(&(length as u64).to_le_bytes());
         bytes.extend_from_slice(MAGIC);
         bytes
     }
 
     /// Only an image of this very guest, whole and unchanged.
-    pub(super) fn parse(bytes: &[u8], guest: &Guest) -> Option<Self> {
+    pub(super) fn parse(bytes: Vec<u8>, guest: &Guest) -> Option<Self> {
         let length = (bytes.len() as u64).to_le_bytes();
         let body = bytes.strip_prefix(MAGIC)?;
         let body = body.strip_suffix(MAGIC)?.strip_suffix(&length)?;
-        let (hash, body) = body.split_at_checked(32)?;
-        let (rest_hash, rest) = body.split_at_checked(32)?;
-        if hash != guest.image_hash || rest_hash != &Sha256::digest(rest)[..] {
+        let (hash, body) = body.split_at_checked(HASH_BYTES)?;
+        let (checksum, rest) = body.split_first_chunk()?;
+        if hash != guest.image_hash || u32::from_le_bytes(*checksum) != crc32fast::hash(rest) {
             return None;
         }
         let (guest_length, codes) = rest.split_first_chunk()?;
         let guest_length = usize::try_from(u64::from_le_bytes(*guest_length)).ok()?;
-        let (code, transpiler) = codes.split_at_checked(guest_length)?;
+        let has_transpiler = codes.len() > guest_length;
+        let start = HEAD_BYTES + LENGTH_BYTES;
+        let (middle, end) = (start.checked_add(guest_length)?, start + codes.len());
+        if middle > end {
+            return None;
+        }
+        let all = Arc::new(bytes);
+        let code = |range| {
+            let all = Arc::clone(&all);
+            Code::Here(Here { all, range })
+        };
         Some(Self {
             hash: guest.image_hash,
-            guest: Code::Here(code.to_vec()),
-            transpiler: (!transpiler.is_empty()).then(|| Code::Here(transpiler.to_vec())),
+            guest: code(start..middle),
+            transpiler: has_transpiler.then(|| code(middle..end)),
         })
     }
 }
@@ -163,7 +178,7 @@ impl Cache {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).ok()?;
-        Image::parse(&bytes, guest)
+        Image::parse(bytes, guest)
     }
 
     /// Renames into place what it has written, so that nobody ever reads half of it.

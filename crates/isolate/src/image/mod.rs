@@ -12,8 +12,10 @@ use file::Cache;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use sha2::{Digest, Sha256};
 use std::{
+    borrow::Cow,
     fs::File,
     io::{self, Write},
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -34,27 +36,33 @@ pub const QUICKJS_VERSION: &str = "0.16.2";
 /// The guest as it was built: a plain Wasm module. With it goes the transpiler, if it is to have one.
 #[derive(Clone)]
 pub struct Guest {
-    wasm: Vec<u8>,
+    wasm: Cow<'static, [u8]>,
     hash: [u8; 32],
     transpiler: &'static [u8],
     /// What an image of it is known by.
     image_hash: [u8; 32],
 }
 
+static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
+/// Made when this was built: it would take a while at each start.
+static GUEST_HASH: &[u8; 32] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.sha256"));
 static TRANSPILER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/transpiler.wasm"));
 
 impl Guest {
     /// The guest that was built together with this crate, with the transpiler.
     #[must_use]
     pub fn embedded() -> Self {
-        let wasm = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
-        Self::from_wasm(wasm.to_vec()).with_transpiler()
+        Self::hashed(GUEST.into(), *GUEST_HASH).with_transpiler()
     }
 
     /// Another module with the same exports and imports, and no transpiler.
     #[must_use]
     pub fn from_wasm(wasm: Vec<u8>) -> Self {
         let hash = Sha256::digest(&wasm).into();
+        Self::hashed(wasm.into(), hash)
+    }
+
+    fn hashed(wasm: Cow<'static, [u8]>, hash: [u8; 32]) -> Self {
         Self {
             wasm,
             hash,
@@ -101,9 +109,26 @@ pub struct Image {
 /// Native code.
 #[derive(Clone)]
 enum Code {
-    Here(Vec<u8>),
+    Here(Here),
     /// In a file that another process has handed down.
     HandedDown(Arc<File>),
+}
+
+/// Bytes among others, such as those of a file.
+#[derive(Clone)]
+struct Here {
+    all: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl From<Vec<u8>> for Here {
+    fn from(bytes: Vec<u8>) -> Self {
+        let range = 0..bytes.len();
+        Self {
+            all: Arc::new(bytes),
+            range,
+        }
+    }
 }
 
 /// Files in memory that hold the code of an image, for a process that this one starts. Nobody can change them any more.
@@ -180,7 +205,8 @@ impl Image {
         let engine = Engine::new(&sandbox::compile_config(cpu)).map_err(ImageError::compile)?;
         let compile = |wasm: &[u8]| {
             let code = engine.precompile_module(wasm);
-            code.map(Code::Here).map_err(ImageError::compile)
+            let code = code.map_err(ImageError::compile)?;
+            Ok(Code::Here(code.into()))
         };
         let has_transpiler = !guest.transpiler.is_empty();
         Ok(Self {
@@ -283,7 +309,7 @@ impl Code {
     /// Of what is in memory; nothing is handed down twice.
     fn bytes(&self) -> &[u8] {
         match self {
-            Self::Here(bytes) => bytes,
+            Self::Here(Here { all, range }) => &all[range.clone()],
             Self::HandedDown(_) => &[],
         }
     }
@@ -314,7 +340,7 @@ impl Code {
             #[expect(unsafe_code, reason = "loading compiled code is trusting it")]
             // SAFETY: the code was compiled by this crate: it comes from memory, from behind the end of this executable,
             // or from a file that only this user or root can have written, and its hash is that of what was written.
-            Self::Here(code) => unsafe { Module::deserialize(engine, code) },
+            Self::Here(_) => unsafe { Module::deserialize(engine, self.bytes()) },
         }
     }
 }
