@@ -88,6 +88,43 @@ fn the_guest_exports_what_the_host_calls_its_memory_and_its_table() {
 /// computed goto. They lean on private conditions in QuickJS, so this looks at what came out: the interpreter's one large
 /// function has a larger frame then, so that a stack holds fewer of them. Without it a function that calls itself gets
 /// 1,021 calls deep.
+/// A snapshot of a loaded worker is its memory (docs/decisions/0019): there is no other place for what a load changes. The
+/// one global that can be set is the stack pointer, which is back where it was when an entry has returned.
+#[test]
+fn the_guest_keeps_what_it_changes_in_its_memory() {
+    let guest = guest();
+    let mut mutable = 0;
+    for payload in Parser::new(0).parse_all(guest.wasm()) {
+        match payload.unwrap() {
+            Payload::GlobalSection(section) => {
+                mutable += section
+                    .into_iter()
+                    .filter(|global| global.as_ref().unwrap().ty.mutable)
+                    .count();
+            }
+            Payload::CodeSectionEntry(body) => {
+                for operator in body.get_operators_reader().unwrap() {
+                    let operator = operator.unwrap();
+                    let changes_something_else = matches!(
+                        operator,
+                        Operator::TableSet { .. }
+                            | Operator::TableGrow { .. }
+                            | Operator::TableFill { .. }
+                            | Operator::TableCopy { .. }
+                            | Operator::TableInit { .. }
+                            | Operator::ElemDrop { .. }
+                            | Operator::MemoryInit { .. }
+                            | Operator::DataDrop { .. }
+                    );
+                    assert!(!changes_something_else, "{operator:?}");
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(mutable, 1);
+}
+
 #[test]
 fn the_interpreter_dispatches_by_computed_goto() {
     let depth = recursion_depth();
