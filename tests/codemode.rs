@@ -2,15 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
+mod support;
+
 use axum::{
-    Json, Router,
-    extract::{Path as Part, Query, State},
+    Router,
+    extract::{Path as Part, RawQuery, State},
     http::{HeaderMap, StatusCode},
     routing::{delete, get},
 };
 use serde_json::{Value, json};
 use std::{
-    collections::HashMap,
     env, fs,
     io::Write,
     os::unix::fs::OpenOptionsExt,
@@ -164,38 +165,38 @@ impl Shop {
 async fn pets(
     State(seen): State<Arc<Mutex<Vec<String>>>>,
     headers: HeaderMap,
-    Query(query): Query<HashMap<String, usize>>,
-) -> Json<Value> {
+    RawQuery(query): RawQuery,
+) -> Answer {
     seen.lock()
         .unwrap()
         .push(headers["authorization"].to_str().unwrap().into());
-    let limit = query.get("limit").copied().unwrap_or(3);
+    let limit = query.as_deref().unwrap_or("limit=3");
+    let limit: usize = limit.strip_prefix("limit=").unwrap().parse().unwrap();
     let names = ["Ada", "Bob", "Cy"];
-    Json(
-        names
-            .iter()
-            .take(limit)
-            .map(|name| json!({"name": name}))
-            .collect(),
-    )
+    let pets = names.iter().take(limit).map(|name| json!({"name": name}));
+    (JSON, Value::from_iter(pets).to_string().into_bytes())
 }
 
+/// A media type and a body.
+type Answer = ([(&'static str, &'static str); 1], Vec<u8>);
+const JSON: [(&str, &str); 1] = [("content-type", "application/json; charset=utf-8")];
+
 /// Answers of all kinds, some of them hostile.
-async fn answers(Part(kind): Part<String>) -> ([(&'static str, &'static str); 1], Vec<u8>) {
-    let json = [("content-type", "application/json; charset=utf-8")];
+async fn answers(Part(kind): Part<String>) -> Answer {
     match &kind[..] {
-        "large" => (json, vec![b' '; 5 << 20]),
-        "deep" => (json, "[".repeat(1 << 20).into_bytes()),
-        "wrong" => (json, b"{\"a\": ".to_vec()),
-        "empty" => (json, Vec::new()),
+        "large" => (JSON, vec![b' '; 5 << 20]),
+        "deep" => (JSON, "[".repeat(1 << 20).into_bytes()),
+        "wrong" => (JSON, b"{\"a\": ".to_vec()),
+        "empty" => (JSON, Vec::new()),
         "text" => ([("content-type", "text/plain")], b"hello".to_vec()),
         _ => ([("content-type", "application/octet-stream")], vec![0, 255]),
     }
 }
 
 /// A server that sends its secret back.
-async fn echo(headers: HeaderMap) -> Json<Value> {
-    Json(json!({"authorization": headers["authorization"].to_str().unwrap()}))
+async fn echo(headers: HeaderMap) -> Answer {
+    let said = json!({"authorization": headers["authorization"].to_str().unwrap()});
+    (JSON, said.to_string().into_bytes())
 }
 
 #[derive(Debug)]
@@ -319,6 +320,33 @@ async fn requests_of_tools_leave_by_the_outbound_policy() {
     shop.write("tools.json", &tools.to_string());
     let document = shop.document("await shop.listPets()").await;
     assert_eq!(document["error"]["toolCode"], "policy_denied", "{document}");
+}
+
+/// The same on a server: the program runs there, the tools stay here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_runs_on_a_server_with_tools_of_the_command() {
+    let server = support::Server::start();
+    let shop = Shop::open().await;
+    let address = server.address().to_owned();
+    let tools = ["--tools", "tools.json", "--connect", &address];
+    let code = "const pets: any[] = await shop.listPets({ limit: 1 }); pets[0].name";
+    let arguments = [&["exec", "-e", code][..], &tools].concat();
+    let ended = shop.run(&arguments).await;
+    assert_eq!(
+        (ended.code, &ended.stdout[..]),
+        (0, "\"Ada\"\n"),
+        "{ended:?}"
+    );
+    let arguments = [
+        &["exec", "-e", "while (true) {}", "--cpu-ms", "50"][..],
+        &tools,
+    ]
+    .concat();
+    let ended = shop.run(&arguments).await;
+    assert_eq!(ended.code, 3, "{ended:?}");
+    server.is_empty().await;
+    let nowhere = ["exec", "-e", "1", "--connect", "127.0.0.1:1"];
+    assert_eq!(shop.run(&nowhere).await.code, 4);
 }
 
 /// What an API answers is read as what it says it is, within bounds.

@@ -41,6 +41,7 @@ pub struct Truncated {
 
 /// Why there is no result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ExecutionError {
     /// What kind of error it is.
     pub code: ErrorCode,
