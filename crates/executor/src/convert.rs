@@ -217,8 +217,8 @@ impl Writer<'_> {
 }
 
 fn number_of(number: f64) -> Json {
-    const SAFE_MAX: f64 = 9_007_199_254_740_991.0;
-    if number.fract() == 0.0 && number.abs() <= SAFE_MAX {
+    const SAFE: f64 = 9_007_199_254_740_991.0;
+    if number.fract() == 0.0 && number.abs() <= SAFE {
         return Json::from(number as i64);
     }
     // NaN and the infinities have none.
