@@ -17,7 +17,7 @@ pub use loading::{
     ChildOutbound, FLAGS_MAX, Get, IMPORTS_MADE_MIN, NAME_BYTES_MAX, NotProvided, PROPS_BYTES_MAX,
     TAILS_MAX, import_of,
 };
-pub use transpiling::{Language, TRANSPILE, Transpile, Transpiled};
+pub use transpiling::{Language, PROGRAM_SUFFIX, TRANSPILE, Transpile, Transpiled};
 
 use minicbor::{Decode, Encode, bytes::ByteSlice};
 

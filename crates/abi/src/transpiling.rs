@@ -8,6 +8,9 @@ use minicbor::{Decode, Encode};
 /// 32 bits, the length in the lower. It stays there until the next call.
 pub const TRANSPILE: &str = "transpile";
 
+/// How the name of a module ends that is a program.
+pub const PROGRAM_SUFFIX: &str = ".program.ts";
+
 /// What a module is written in, by the ending of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
@@ -21,6 +24,10 @@ pub enum Language {
     /// `.jsx`: JavaScript with JSX.
     #[n(2)]
     Jsx,
+    /// `.program.ts`, ES modules only: a program as models write it, in TypeScript or JavaScript, perhaps with a fence
+    /// around it. What comes of it is a module whose default export is a function that runs it and returns its result.
+    #[n(3)]
+    Program,
 }
 
 impl Language {
@@ -32,6 +39,9 @@ impl Language {
             return None;
         }
         match name.rsplit_once('.')?.1 {
+            "ts" if name.ends_with(PROGRAM_SUFFIX) && kind == ModuleKind::EsModule => {
+                Some(Self::Program)
+            }
             "ts" | "mts" | "cts" => Some(Self::TypeScript),
             "tsx" => Some(Self::TypeScriptJsx),
             "jsx" => Some(Self::Jsx),

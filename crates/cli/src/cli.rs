@@ -1,7 +1,7 @@
 //! The command line as a whole: what commands there are, and what holds for all of them.
 
 use crate::{
-    commands::{check, completions, cordon, image, policy, run, serve, version},
+    commands::{check, completions, cordon, exec, image, mcp, policy, run, serve, tools, version},
     exit,
 };
 use clap::{Parser, Subcommand};
@@ -23,6 +23,9 @@ pub(crate) enum Command {
     Serve(Box<serve::ServeArgs>),
     Run(Box<run::RunArgs>),
     Check(Box<check::CheckArgs>),
+    Exec(Box<exec::ExecArgs>),
+    Tools(tools::ToolsCommandArgs),
+    Mcp(Box<mcp::McpArgs>),
     Policy(policy::PolicyArgs),
     Completions(completions::CompletionsArgs),
     Version(version::VersionArgs),

@@ -39,7 +39,7 @@ const TABLE: [(&str, &str); 6] = [
     ("0", "all went well"),
     (
         "1",
-        "the code threw or its result can't be JSON (run), it has problems (check), or the request is not allowed (policy check)",
+        "the code threw or its result can't be JSON (run, exec), it has problems (check), nothing was found (tools), or the request is not allowed (policy check)",
     ),
     (
         "2",

@@ -25,6 +25,7 @@ mod source_maps;
 mod tenants;
 mod terminal;
 mod text;
+mod tools;
 mod worker;
 
 use clap::Parser;

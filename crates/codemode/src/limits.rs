@@ -59,9 +59,8 @@ macro_rules! limits {
             }
 
             $(
-                #[allow(dead_code, reason = "not all limits refuse")]
-                #[doc = concat!("Refuses more than `", stringify!($name), "`.")]
-                pub(crate) fn $name(&self, value: usize, place: &str) -> Result<(), LimitExceeded> {
+                #[doc = concat!("Refuses more than `", stringify!($name), "`.\n\n# Errors\n\nIt is more.")]
+                pub fn $name(&self, value: usize, place: &str) -> Result<(), LimitExceeded> {
                     if value <= self.$name {
                         return Ok(());
                     }
@@ -123,6 +122,11 @@ limits! {
     rules_max, "rules", 1_000, "refused", "Rules of a policy, and budgets of single tools.";
     glob_bytes_max, "bytes", 256, "refused", "A glob of a policy.";
     calls_max, "calls", 1_000, "refused", "Calls of tools in one run.";
+    calls_in_flight_max, "calls", 32, "queued", "Calls of tools in one run that are underway at once.";
+    call_arguments_bytes_max, "bytes", 1_048_576, "refused", "The arguments of a call, as JSON.";
+    call_result_bytes_max, "bytes", 4_194_304, "refused", "The result of a call, as JSON.";
+    unawaited_ms_max, "milliseconds", 5_000, "given up", "What calls that a program has not waited for get to end after it.";
+    log_chars_max, "characters", 6_000, "shortened", "What a model is shown of a run's console output.";
 }
 
 /// The table as `docs/codemode.md` has it.

@@ -274,6 +274,17 @@ impl ToolPolicy {
         })
     }
 
+    /// One that allows every tool, for whoever has configured none.
+    #[must_use]
+    pub fn allow_all(limits: &Limits) -> Self {
+        Self {
+            default: Effect::Allow,
+            rules: Vec::new(),
+            calls_max: limits.calls_max,
+            budgets: Vec::new(),
+        }
+    }
+
     /// What the policy says of a tool.
     #[must_use]
     pub fn decide(&self, tool: &ToolPath<'_>) -> ToolDecision {

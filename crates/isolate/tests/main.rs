@@ -19,6 +19,7 @@ mod globals;
 mod holds;
 mod limits;
 mod modules;
+mod programs;
 mod scheduling;
 mod snapshots;
 mod values;

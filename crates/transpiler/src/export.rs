@@ -1,6 +1,6 @@
 //! The exports that the host calls.
 
-use crate::{place::Place, transpile::transpile};
+use crate::{mappings::mappings, place::Place, transpile::transpile};
 use coracle_abi::{Transpile, Transpiled};
 use std::cell::RefCell;
 
@@ -32,10 +32,11 @@ unsafe extern "C" fn answer(pointer: *mut u8, length: usize) -> u64 {
     let message = unsafe { Vec::from_raw_parts(pointer, length, length) };
     let request: Transpile<'_> = minicbor::decode(&message).expect("the host writes what it says");
     let outcome = transpile(&request);
+    let mappings = outcome.as_ref().map(|code| mappings(&code.tokens));
     let answer = match &outcome {
         Ok(code) => Transpiled::Code {
             text: &code.text,
-            mappings: &code.mappings,
+            mappings: mappings.as_deref().unwrap_or_default(),
         },
         Err(fault) => {
             let Place { line, column } = Place::of(request.source, fault.at);

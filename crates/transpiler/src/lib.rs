@@ -5,13 +5,16 @@
 //!
 //! Where the types can be taken away and nothing has to be put in their place, they are replaced by blanks ([`erase`]),
 //! so that every line and column stays the author's. What needs code (enums, namespaces, parameter properties, JSX) is
-//! rewritten and printed anew, with mappings back ([`rewrite`]).
+//! rewritten and printed anew, with mappings back ([`rewrite`]). What is a program rather than a module is made one first
+//! ([`program`]).
 
 #![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 mod blanks;
 mod erase;
 mod export;
+mod mappings;
 mod place;
+mod program;
 mod rewrite;
 mod transpile;

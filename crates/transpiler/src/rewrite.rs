@@ -1,6 +1,9 @@
 //! What can't be had by taking something away: oxc's transformer, and its printer with mappings back to the source.
 
-use crate::transpile::{Code, Fault, refuse};
+use crate::{
+    mappings::Token,
+    transpile::{Code, Fault, refuse},
+};
 use oxc::{
     allocator::Allocator,
     ast::ast::Program,
@@ -33,11 +36,21 @@ pub(crate) fn rewrite<'a>(arena: &'a Allocator, mut program: Program<'a>) -> Res
             ..CodegenOptions::default()
         })
         .build(&program);
-    let mappings = printed.map.map(|map| map.to_json().mappings);
+    let tokens = printed.map.iter().flat_map(|map| map.get_tokens());
     Ok(Code {
         text: printed.code,
-        mappings: mappings.unwrap_or_default(),
+        tokens: tokens.map(token).collect(),
     })
+}
+
+/// oxc counts from 0.
+fn token(token: oxc_sourcemap::Token) -> Token {
+    Token {
+        line: token.get_dst_line() + 1,
+        column: token.get_dst_col() + 1,
+        from_line: token.get_src_line() + 1,
+        from_column: token.get_src_col() + 1,
+    }
 }
 
 /// Elements become `React.createElement(…)` unless the module's comments say otherwise: with that no module is imported

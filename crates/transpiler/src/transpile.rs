@@ -1,6 +1,6 @@
 //! One module, from its text to JavaScript.
 
-use crate::{erase, rewrite};
+use crate::{erase, mappings::Token, program, rewrite};
 use coracle_abi::{Language, Transpile};
 use oxc::{
     allocator::Allocator,
@@ -14,8 +14,8 @@ use oxc::{
 pub(crate) struct Code {
     /// The text.
     pub(crate) text: String,
-    /// See [`coracle_abi::Transpiled`].
-    pub(crate) mappings: String,
+    /// Where it comes from; empty where everything stands where it stood.
+    pub(crate) tokens: Vec<Token>,
 }
 
 /// Why a module can't be made JavaScript of.
@@ -33,6 +33,26 @@ pub(crate) struct Fault {
 /// # Errors
 /// What the parser does not read, or what has no JavaScript for it.
 pub(crate) fn transpile(request: &Transpile<'_>) -> Result<Code, Fault> {
+    if request.language != Language::Program {
+        return transpile_module(request);
+    }
+    let pieces = program::normalise(request.source)?;
+    let request = Transpile {
+        source: pieces.text(),
+        language: Language::TypeScript,
+        is_common_js: false,
+    };
+    let code = transpile_module(&request).map_err(|fault| Fault {
+        at: pieces.origin(fault.at),
+        ..fault
+    })?;
+    Ok(Code {
+        tokens: pieces.trace(code.tokens),
+        text: code.text,
+    })
+}
+
+fn transpile_module(request: &Transpile<'_>) -> Result<Code, Fault> {
     let arena = Allocator::default();
     let options = ParseOptions {
         allow_return_outside_function: request.is_common_js,
@@ -47,7 +67,7 @@ pub(crate) fn transpile(request: &Transpile<'_>) -> Result<Code, Fault> {
     match erased {
         Some(text) => Ok(Code {
             text,
-            mappings: String::new(),
+            tokens: Vec::new(),
         }),
         None => rewrite::rewrite(&arena, program),
     }
@@ -58,6 +78,7 @@ fn source_type(request: &Transpile<'_>) -> SourceType {
         Language::TypeScript => SourceType::ts(),
         Language::TypeScriptJsx => SourceType::tsx(),
         Language::Jsx => SourceType::jsx(),
+        Language::Program => SourceType::ts(),
     };
     if request.is_common_js {
         language.with_commonjs(true)

@@ -19,7 +19,7 @@ use crate::{
     worker::{Worker, WorkerArgs},
 };
 use clap::Args;
-use coracle_abi::{Language, ModuleKind};
+use coracle_abi::{Language, ModuleKind, PROGRAM_SUFFIX};
 use coracle_client::{Coracle, ModuleBody, Outcome, Thrown, Value, Verdict, WorkerCode, args};
 use coracle_loader::{
     Encoded, Form, LimitName, Limits, Module, Outbound, Problem, limits::grouped,
@@ -169,6 +169,7 @@ fn alone(name: &str) -> String {
         Some(Language::TypeScript) => "module.ts".into(),
         Some(Language::TypeScriptJsx) => "module.tsx".into(),
         Some(Language::Jsx) => "module.jsx".into(),
+        Some(Language::Program) => format!("module{PROGRAM_SUFFIX}"),
     }
 }
 

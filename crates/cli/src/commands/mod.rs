@@ -3,10 +3,13 @@
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod cordon;
+pub(crate) mod exec;
 pub(crate) mod image;
+pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod tools;
 pub(crate) mod version;
 
 use crate::{cli::Command, exit::Exit, failure::Failure};
@@ -16,6 +19,9 @@ pub(crate) fn execute(command: Command) -> Result<Exit, Failure> {
         Command::Serve(args) => wait(serve::serve(*args)),
         Command::Run(args) => wait(run::run(*args)),
         Command::Check(args) => wait(check::check(*args)),
+        Command::Exec(args) => wait(exec::exec(*args)),
+        Command::Tools(args) => wait(tools::tools(args)),
+        Command::Mcp(args) => wait(mcp::mcp(*args)),
         Command::Policy(args) => policy::policy(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Version(args) => version::version(&args),

@@ -449,3 +449,5 @@ fn a_transpiler_that_imports_something_is_refused() {
     let module = Module::new(&SANDBOX.engine, wat::parse_str(text).unwrap()).unwrap();
     assert!(Transpiler::new(&SANDBOX.engine, &module).is_err());
 }
+
+mod programs;

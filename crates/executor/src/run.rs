@@ -1,0 +1,193 @@
+//! One run's calls of tools, as they come out of its sandbox.
+//!
+//! What a sandbox sends is hostile: it names anything, passes anything, and as often as its isolate's limits let it. Each
+//! call is counted, recorded, converted within bounds, decided by the toolbox, and has its turn when fewer than
+//! `calls_in_flight_max` are underway.
+
+use crate::{
+    convert::{from_json, to_json},
+    execution::{CallRecord, CallStatus},
+    toolbox::{Output, ToolError, Toolbox},
+};
+use coracle_client::{Payload, Thrown, Value};
+use coracle_codemode::{CallCount, LimitExceeded, Limits};
+use serde_json::Value as Json;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+use tokio::sync::Semaphore;
+
+/// What a record has of a tool's name.
+const TOOL_BYTES_MAX: usize = 200;
+
+pub(crate) struct Run {
+    toolbox: Arc<Toolbox>,
+    turns: Semaphore,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    count: CallCount,
+    calls: Vec<CallRecord>,
+    has_ended: bool,
+}
+
+impl Run {
+    pub(crate) fn new(toolbox: Arc<Toolbox>) -> Self {
+        let turns = toolbox.limits().calls_in_flight_max;
+        Self {
+            turns: Semaphore::new(turns.clamp(1, Semaphore::MAX_PERMITS)),
+            toolbox,
+            state: Mutex::default(),
+        }
+    }
+
+    fn limits(&self) -> &Limits {
+        self.toolbox.limits()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing is called any more, and this is what was.
+    pub(crate) fn end(&self) -> Vec<CallRecord> {
+        self.turns.close();
+        let mut state = self.state();
+        state.has_ended = true;
+        state.calls.clone()
+    }
+
+    /// What the guest calls: with a tool and its argument, or with null when the program has ended before its calls.
+    pub(crate) async fn answer(&self, args: Payload) -> Result<Payload, Thrown> {
+        let Some(tool) = args.value.index(0).and_then(Value::as_str) else {
+            let mut state = self.state();
+            for call in &mut state.calls {
+                call.unawaited |= call.status == CallStatus::Unfinished;
+            }
+            return Ok(Payload::default());
+        };
+        let number = self.record(tool);
+        let outcome = match number {
+            Some(number) => {
+                let input = args.value.index(1).unwrap_or(&Value::Undefined);
+                let outcome = self.call(number, tool, input).await;
+                self.note(number, &outcome);
+                outcome
+            }
+            None => Err(ToolError::from(LimitExceeded {
+                limit: "calls_max",
+                unit: "calls",
+                max: self.limits().calls_max,
+                value: self.limits().calls_max + 1,
+                place: "the run".into(),
+            })),
+        };
+        let answer = match outcome {
+            Ok(Output::Json(json)) => Value::object([("value", from_json(&json))]),
+            Ok(Output::Bytes(bytes)) => Value::object([("value", Value::uint8_array(bytes))]),
+            Err(error) => {
+                let error = Value::object([
+                    ("name", "ToolError".into()),
+                    ("message", error.message.into()),
+                    ("code", Value::from(error.code)),
+                ]);
+                Value::object([("error", error)])
+            }
+        };
+        Ok(answer.into())
+    }
+
+    /// Begins the record of a call; none where there are too many, or the run is over.
+    fn record(&self, tool: &str) -> Option<usize> {
+        let mut state = self.state();
+        if state.has_ended || state.calls.len() >= self.limits().calls_max {
+            return None;
+        }
+        state.calls.push(CallRecord {
+            tool: tool[..tool.floor_char_boundary(TOOL_BYTES_MAX)].to_owned(),
+            status: CallStatus::Unfinished,
+            code: String::new(),
+            unawaited: false,
+            queued_micros: 0,
+            duration_micros: 0,
+            arguments_bytes: 0,
+            result_bytes: 0,
+        });
+        Some(state.calls.len() - 1)
+    }
+
+    fn note(&self, number: usize, outcome: &Result<Output, ToolError>) {
+        let mut state = self.state();
+        if state.has_ended {
+            return;
+        }
+        let call = &mut state.calls[number];
+        match outcome {
+            Ok(_) => call.status = CallStatus::Ok,
+            Err(error) => {
+                call.status = CallStatus::Failed;
+                call.code.clone_from(&error.code);
+            }
+        }
+    }
+
+    fn measure(&self, number: usize, write: impl FnOnce(&mut CallRecord)) {
+        write(&mut self.state().calls[number]);
+    }
+
+    async fn call(&self, number: usize, tool: &str, input: &Value) -> Result<Output, ToolError> {
+        let limits = self.limits();
+        let arguments = match input {
+            Value::Undefined | Value::Null => Json::Object(serde_json::Map::new()),
+            value => to_json(value, "input")
+                .map_err(|error| ToolError::new("arguments_invalid", error.to_string()))?,
+        };
+        let bytes = json_bytes(&arguments);
+        self.measure(number, |call| call.arguments_bytes = bytes);
+        limits.call_arguments_bytes_max(bytes, "input")?;
+        let prepared = self
+            .toolbox
+            .prepare(tool, &arguments, &mut self.state().count)?;
+        let came = Instant::now();
+        let turn = self.turns.acquire().await;
+        let _turn = turn.map_err(|_| ToolError::new("internal", "the run is over"))?;
+        self.measure(number, |call| call.queued_micros = micros_since(came));
+        let begun = Instant::now();
+        let outcome = prepared.provider.call(&prepared.tool, arguments).await;
+        self.measure(number, |call| call.duration_micros = micros_since(begun));
+        let output = outcome?;
+        let bytes = match &output {
+            Output::Json(json) => json_bytes(json),
+            Output::Bytes(bytes) => bytes.len(),
+        };
+        self.measure(number, |call| call.result_bytes = bytes);
+        limits.call_result_bytes_max(bytes, &format!("the result of {tool}"))?;
+        Ok(output)
+    }
+}
+
+fn micros_since(instant: Instant) -> u64 {
+    u64::try_from(instant.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Bytes of a value as JSON, without making it.
+fn json_bytes(json: &Json) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting can't fail.
+    let _ = serde_json::to_writer(&mut count, json);
+    count.0
+}

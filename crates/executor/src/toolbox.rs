@@ -1,0 +1,312 @@
+//! All tools that a program can call, and what is decided about a call before it is made.
+
+use coracle_codemode::{
+    ArgumentsError, CallCount, CallsTooMany, Description, Effect, Found, Index, LimitExceeded,
+    Limits, NameError, SchemaSource, ToolEntry, ToolNames, ToolPath, ToolPolicy, ToolPolicyConfig,
+    ToolPolicyError, ToolSchemas, Validator, namespace_names,
+};
+use futures::future::BoxFuture;
+use serde_json::Value as Json;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Schemas that have been made ready are kept, so many of them.
+const VALIDATORS_MAX: usize = 1_000;
+
+/// Who has the tools of a namespace.
+pub trait Provider: Send + Sync + 'static {
+    /// All its tools. Schemas are not read for it.
+    fn tools(&self) -> Vec<ToolInfo>;
+
+    /// What a tool takes and what comes back, by its own name.
+    ///
+    /// # Errors
+    /// In words, what is wrong with its schemas.
+    fn schemas(&self, tool: &str) -> Result<ToolSchemas, String>;
+
+    /// Calls a tool, by its own name. Its arguments have been judged. Dropping the future means that nobody waits for it any
+    /// more.
+    fn call(&self, tool: &str, arguments: Json) -> BoxFuture<'static, Result<Output, ToolError>>;
+}
+
+/// A tool as its provider lists it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolInfo {
+    /// Its own name, whatever that is.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The names of its parameters, as far as they are known without reading schemas.
+    pub parameters: Vec<String>,
+}
+
+/// What a tool answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// JSON.
+    Json(Json),
+    /// Bytes, which are a `Uint8Array` for the program.
+    Bytes(Vec<u8>),
+}
+
+/// Why a call of a tool has no result. The program catches it as an `Error` with this name, message and `code`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    /// What kind of error it is, for programs: `tool_missing`, `tool_needs_approval`, `calls_too_many`, `arguments_invalid`,
+    /// `limit`, or of the provider's own, such as `tool_failed`.
+    pub code: String,
+    /// What went wrong, and what can be done about it.
+    pub message: String,
+}
+
+impl ToolError {
+    /// An error.
+    #[must_use]
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl From<LimitExceeded> for ToolError {
+    fn from(exceeded: LimitExceeded) -> Self {
+        Self::new("limit", exceeded.to_string())
+    }
+}
+
+/// A namespace of tools.
+pub struct Namespace {
+    /// What whoever configures it calls it. Programs use it as a name, with what is no part of one replaced.
+    pub name: String,
+    /// Who has its tools.
+    pub provider: Arc<dyn Provider>,
+}
+
+/// Why there can be no such toolbox.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolboxError {
+    /// A namespace's name, or those of its tools.
+    #[error("{0}")]
+    Name(#[from] NameError),
+    /// The policy.
+    #[error("the policy: {0}")]
+    Policy(#[from] ToolPolicyError),
+}
+
+struct Known {
+    provider: Arc<dyn Provider>,
+    names: ToolNames,
+}
+
+/// See the module.
+pub struct Toolbox {
+    namespaces: BTreeMap<String, Known>,
+    index: Index,
+    policy: ToolPolicy,
+    limits: Limits,
+    validators: Mutex<HashMap<String, Option<Arc<Validator>>>>,
+}
+
+impl Toolbox {
+    /// A toolbox of namespaces. Without a policy, all that is there may be called.
+    ///
+    /// # Errors
+    /// Names that collide, or a policy that can't be.
+    pub fn new(
+        namespaces: Vec<Namespace>,
+        policy: Option<ToolPolicyConfig>,
+        limits: Limits,
+    ) -> Result<Self, ToolboxError> {
+        let names = namespace_names(namespaces.iter().map(|it| &it.name[..]), &limits)?;
+        let mut known = BTreeMap::new();
+        let mut entries = Vec::new();
+        for (namespace, name) in namespaces.into_iter().zip(names) {
+            let tools = namespace.provider.tools();
+            let names = ToolNames::new(tools.iter().map(|tool| &tool.name[..]), &limits)?;
+            for tool in tools {
+                entries.push(ToolEntry {
+                    namespace: name.clone(),
+                    identifier: names.identifier(&tool.name).unwrap_or_default().to_owned(),
+                    description: tool.description,
+                    parameters: tool.parameters,
+                });
+            }
+            let provider = namespace.provider;
+            known.insert(name, Known { provider, names });
+        }
+        let policy = match policy {
+            Some(config) => ToolPolicy::new(config, &limits)?,
+            None => ToolPolicy::allow_all(&limits),
+        };
+        Ok(Self {
+            namespaces: known,
+            index: Index::new(entries),
+            policy,
+            limits,
+            validators: Mutex::default(),
+        })
+    }
+
+    /// One without any tool.
+    #[must_use]
+    pub fn empty() -> Arc<Self> {
+        let limits = Limits::default();
+        Arc::new(Self {
+            namespaces: BTreeMap::new(),
+            index: Index::default(),
+            policy: ToolPolicy::allow_all(&limits),
+            limits,
+            validators: Mutex::default(),
+        })
+    }
+
+    /// The limits that it was made with.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The namespaces, each with the tools that there are for programs.
+    pub fn namespaces(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.namespaces.keys().map(|name| {
+            let tools = self.index.of_namespace(name);
+            let tools = tools.filter(|tool| self.is_visible(tool));
+            (&name[..], tools.map(|tool| &tool.identifier[..]).collect())
+        })
+    }
+
+    /// Finds tools by words. `offset` is where the page begins.
+    #[must_use]
+    pub fn search(&self, query: &str, offset: usize) -> Found<'_> {
+        let is_visible = |tool: &ToolEntry| self.is_visible(tool);
+        self.index.search(query, offset, &self.limits, &is_visible)
+    }
+
+    /// Declares tools, by their paths or the names of their namespaces.
+    #[must_use]
+    pub fn describe(&self, targets: &[&str]) -> Description {
+        let is_visible = |tool: &ToolEntry| self.is_visible(tool);
+        self.index
+            .describe(targets, self, &self.limits, &is_visible)
+    }
+
+    /// The types of all tools, as far as they fit.
+    #[must_use]
+    pub fn types(&self) -> Description {
+        let names: Vec<&str> = self.namespaces.keys().map(|name| &name[..]).collect();
+        self.describe(&names)
+    }
+
+    fn own<'a>(&'a self, tool: &'a ToolEntry) -> Option<(&'a Known, ToolPath<'a>)> {
+        let known = self.namespaces.get(&tool.namespace)?;
+        let path = ToolPath {
+            namespace: &tool.namespace,
+            identifier: &tool.identifier,
+            own: known.names.own(&tool.identifier)?,
+        };
+        Some((known, path))
+    }
+
+    fn is_visible(&self, tool: &ToolEntry) -> bool {
+        self.own(tool)
+            .is_some_and(|(_, path)| self.policy.is_visible(&path))
+    }
+
+    /// Decides about a call: what is to be called is there, may be, is not called too often, and takes these arguments.
+    pub(crate) fn prepare(
+        &self,
+        path: &str,
+        arguments: &Json,
+        count: &mut CallCount,
+    ) -> Result<Prepared, ToolError> {
+        let found = self.index.get(path).and_then(|tool| self.own(tool));
+        let decided = found.map(|(known, tool)| (self.policy.decide(&tool), known, tool));
+        let Some((decision, known, tool)) = decided.filter(|it| it.0.effect != Effect::Deny) else {
+            return Err(self.missing(path));
+        };
+        if decision.effect == Effect::Ask {
+            let message = format!("{path} needs approval, and there is nobody to ask: {decision}");
+            return Err(ToolError::new("tool_needs_approval", message));
+        }
+        count
+            .charge(&self.policy, &tool)
+            .map_err(|error: CallsTooMany| ToolError::new("calls_too_many", error.to_string()))?;
+        if let Some(validator) = self.validator(path, known, tool.own)? {
+            validator.validate(arguments).map_err(|error| {
+                let message = format!("{path} does not take these arguments:\n{error}");
+                match error {
+                    ArgumentsError::Invalid(_) => ToolError::new("arguments_invalid", message),
+                    ArgumentsError::Limit(_) => ToolError::new("limit", message),
+                }
+            })?;
+        }
+        Ok(Prepared {
+            provider: Arc::clone(&known.provider),
+            tool: tool.own.to_owned(),
+        })
+    }
+
+    fn missing(&self, path: &str) -> ToolError {
+        let is_visible = |tool: &ToolEntry| self.is_visible(tool);
+        let alike = self.index.suggest(path, &self.limits, &is_visible);
+        let mut message = format!("there is no tool {path}");
+        if !alike.is_empty() {
+            message += &format!("; did you mean {}?", alike.join(" or "));
+        }
+        ToolError::new("tool_missing", message)
+    }
+
+    fn validator(
+        &self,
+        path: &str,
+        known: &Known,
+        own: &str,
+    ) -> Result<Option<Arc<Validator>>, ToolError> {
+        let broken = |problem: String| {
+            ToolError::new(
+                "tool_failed",
+                format!("the schema of {path} can't be used: {problem}"),
+            )
+        };
+        let kept = self.validators.lock();
+        let kept = kept
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(path)
+            .cloned();
+        if let Some(validator) = kept {
+            return Ok(validator);
+        }
+        let schemas = known.provider.schemas(own).map_err(broken)?;
+        let validator = schemas
+            .input
+            .map(|schema| Validator::new(&schema, &self.limits));
+        let validator = validator
+            .transpose()
+            .map_err(|error| broken(error.to_string()))?;
+        let validator = validator.map(Arc::new);
+        let validators = self.validators.lock();
+        let mut validators = validators.unwrap_or_else(PoisonError::into_inner);
+        if validators.len() < VALIDATORS_MAX {
+            validators.insert(path.to_owned(), validator.clone());
+        }
+        Ok(validator)
+    }
+}
+
+impl SchemaSource for Toolbox {
+    fn schemas(&self, tool: &ToolEntry) -> Result<ToolSchemas, String> {
+        let (known, path) = self.own(tool).ok_or("there is no such tool")?;
+        known.provider.schemas(path.own)
+    }
+}
+
+/// A call that may be made.
+pub(crate) struct Prepared {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) tool: String,
+}

@@ -1,0 +1,117 @@
+//! What a model is told.
+
+use coracle_codemode::{Description, Found, Limits, ToolEntry, preview_text};
+use coracle_executor::{CallStatus, Execution};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// What a tool's line in a list has of its description.
+const SUMMARY_CHARS_MAX: usize = 200;
+/// Calls that are named where a program did not wait for them.
+const UNAWAITED_MAX: usize = 10;
+
+/// A page of tools, one a line.
+pub(crate) fn found(found: &Found<'_>) -> String {
+    let mut text = String::new();
+    for tool in &found.tools {
+        text += &line(tool);
+    }
+    if found.tools.is_empty() {
+        text += "Nothing found.";
+        if !found.suggestions.is_empty() {
+            // Writing to a string can't fail.
+            let _ = write!(text, " Did you mean {}?", found.suggestions.join(", "));
+        }
+        text.push('\n');
+    }
+    if let Some(next) = found.next {
+        let (shown, total) = (found.tools.len(), found.total);
+        let _ = writeln!(
+            text,
+            "({shown} of {total}; the next page begins at offset {next})"
+        );
+    }
+    text
+}
+
+fn line(tool: &ToolEntry) -> String {
+    let summary = tool.description.lines().next().unwrap_or_default();
+    let summary: String = summary.chars().take(SUMMARY_CHARS_MAX).collect();
+    let parameters = tool.parameters.iter().take(12).cloned().collect::<Vec<_>>();
+    let path = tool.path();
+    match (parameters.is_empty(), summary.is_empty()) {
+        (true, true) => format!("{path}\n"),
+        (true, false) => format!("{path}: {summary}\n"),
+        (false, true) => format!("{path} ({})\n", parameters.join(", ")),
+        (false, false) => format!("{path} ({}): {summary}\n", parameters.join(", ")),
+    }
+}
+
+/// Declarations, and what could not be declared.
+pub(crate) fn described(description: &Description) -> String {
+    let mut text = description.declarations.text.clone();
+    for (path, alike) in &description.missing {
+        let _ = match alike.is_empty() {
+            true => writeln!(text, "// There is no tool {path}."),
+            false => writeln!(
+                text,
+                "// There is no tool {path}; did you mean {}?",
+                alike.join(", ")
+            ),
+        };
+    }
+    for (path, problem) in &description.untyped {
+        let _ = writeln!(text, "// {path} is declared without types: {problem}");
+    }
+    text
+}
+
+/// What came of a program: an object that has no more than there is to tell.
+pub(crate) fn executed(execution: &Execution, limits: &Limits) -> Value {
+    let mut told = Map::new();
+    match &execution.error {
+        None => {
+            told.insert("result".into(), execution.result.clone());
+        }
+        Some(error) => {
+            let mut shown =
+                json!({ "code": error.code, "name": error.name, "message": error.message });
+            if error.line > 0 {
+                shown["line"] = error.line.into();
+                shown["column"] = error.column.into();
+            }
+            if !error.tool_code.is_empty() {
+                shown["toolCode"] = error.tool_code.clone().into();
+            }
+            if !error.stack.is_empty() {
+                shown["stack"] = error.stack.clone().into();
+            }
+            told.insert("error".into(), shown);
+        }
+    }
+    if let Some(truncated) = &execution.truncated {
+        told.insert("truncated".into(), truncated.summary.clone().into());
+    }
+    if !execution.logs.is_empty() {
+        let lines = execution.logs.iter();
+        let lines = lines.map(|line| format!("[{}] {}", line.level.as_str(), line.message));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        told.insert(
+            "console".into(),
+            preview_text(&text, limits.log_chars_max).into(),
+        );
+    }
+    let unawaited: Vec<String> = execution
+        .unawaited()
+        .take(UNAWAITED_MAX)
+        .map(|call| match call.status {
+            CallStatus::Ok => call.tool.clone(),
+            CallStatus::Failed => format!("{} (failed: {})", call.tool, call.code),
+            CallStatus::Unfinished => format!("{} (given up)", call.tool),
+        })
+        .collect();
+    if !unawaited.is_empty() {
+        told.insert("callsNotAwaited".into(), unawaited.into());
+    }
+    Value::Object(told)
+}

@@ -1,0 +1,156 @@
+//! The protocol's side, on `rmcp`.
+
+use crate::{
+    answer,
+    tools::{ExecuteInput, SearchInput, tools},
+};
+use coracle_executor::{ExecuteOptions, Executor, Toolbox};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler, ServiceExt,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::RequestContext,
+    transport::async_rw::AsyncRwTransport,
+};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Semaphore,
+};
+
+/// Bytes of one message of the peer's. A longer one is dropped, and answered with an error.
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Programs that run at once; further ones wait.
+const PROGRAMS_MAX: usize = 4;
+
+const INSTRUCTIONS: &str =
+    "Find tools with `search`, then call them from a program given to `execute`.";
+
+/// Why serving ended other than by the peer's leaving.
+#[derive(Debug, thiserror::Error)]
+#[error("the MCP session: {0}")]
+pub struct ServeError(String);
+
+/// A server of the two tools, over one toolbox.
+#[derive(Clone)]
+pub struct CodeServer {
+    executor: Executor,
+    toolbox: Arc<Toolbox>,
+    options: ExecuteOptions,
+    turns: Arc<Semaphore>,
+}
+
+impl CodeServer {
+    /// One that runs programs with that executor.
+    #[must_use]
+    pub fn new(executor: Executor, toolbox: Arc<Toolbox>, options: ExecuteOptions) -> Self {
+        Self {
+            executor,
+            toolbox,
+            options,
+            turns: Arc::new(Semaphore::new(PROGRAMS_MAX)),
+        }
+    }
+
+    /// Serves one peer, a message a line, until it leaves.
+    ///
+    /// # Errors
+    /// The peer does not speak the protocol.
+    pub async fn serve<R, W>(self, read: R, write: W) -> Result<(), ServeError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let transport = AsyncRwTransport::<RoleServer, R, W>::new(read, write)
+            .with_max_line_length(MESSAGE_BYTES_MAX);
+        let failed = |error: &dyn std::fmt::Display| ServeError(error.to_string());
+        let running = ServiceExt::serve(self, transport).await;
+        let running = running.map_err(|error| failed(&error))?;
+        running.waiting().await.map_err(|error| failed(&error))?;
+        Ok(())
+    }
+
+    fn search(&self, input: &SearchInput) -> CallToolResult {
+        let mut text = String::new();
+        if input.query.is_some() || input.describe.is_none() {
+            let query = input.query.as_deref().unwrap_or_default();
+            text += &answer::found(&self.toolbox.search(query, input.offset));
+        }
+        if let Some(targets) = &input.describe {
+            let targets: Vec<&str> = targets.iter().map(|target| &target[..]).collect();
+            text += &answer::described(&self.toolbox.describe(&targets));
+        }
+        CallToolResult::success(vec![ContentBlock::text(text)])
+    }
+
+    async fn execute(&self, code: &str) -> CallToolResult {
+        // It is never closed.
+        let _turn = self.turns.acquire().await;
+        let execution = self
+            .executor
+            .execute(code, &self.toolbox, &self.options)
+            .await;
+        let told = answer::executed(&execution, self.toolbox.limits());
+        let text = ContentBlock::text(told.to_string());
+        let mut result = match execution.error {
+            None => CallToolResult::success(vec![text]),
+            Some(_) => CallToolResult::error(vec![text]),
+        };
+        result.structured_content = Some(told);
+        result
+    }
+}
+
+fn input<T: DeserializeOwned>(request: CallToolRequestParams) -> Result<T, ErrorData> {
+    let arguments = request.arguments.unwrap_or_default();
+    let input = serde_json::from_value(serde_json::Value::Object(arguments));
+    input.map_err(|error| ErrorData::invalid_params(format!("{}: {error}", request.name), None))
+}
+
+impl ServerHandler for CodeServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("coracle", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match &request.name[..] {
+            "search" => Ok(self.search(&input(request)?).into()),
+            "execute" => {
+                let ExecuteInput { code } = input(request)?;
+                tokio::select! {
+                    result = self.execute(&code) => Ok(result.into()),
+                    // Dropping the program ends it.
+                    () = context.ct.cancelled() => {
+                        Err(ErrorData::internal_error("the program was cancelled", None))
+                    }
+                }
+            }
+            name => {
+                let message = format!("there is no tool {name:?}, only search and execute");
+                Err(ErrorData::invalid_params(message, None))
+            }
+        }
+    }
+}
