@@ -136,7 +136,7 @@ const NO_LIMITS: [(&str, &str); 40] = [
         "when a table is tidied",
     ),
     (
-        "server::capnp_front::loader::CHECK_INLINE_BYTES_MAX",
+        "server::loading::CHECK_INLINE_BYTES_MAX",
         "which thread checks",
     ),
     (

@@ -123,6 +123,16 @@ impl Server {
         &self.addresses
     }
 
+    /// Where it speaks Cap'n Web, if it was started with `listen-web`.
+    pub fn web(&self) -> SocketAddr {
+        let log = self.log();
+        let said = log.split("; web on ").nth(1);
+        let address = said.and_then(|said| said.split(';').next());
+        address
+            .and_then(|address| address.parse().ok())
+            .unwrap_or_else(|| panic!("it speaks no Cap'n Web:\n{log}"))
+    }
+
     pub fn admin(&self) -> SocketAddr {
         self.admin
     }

@@ -7,7 +7,6 @@
 
 mod connection;
 mod endpoints;
-mod host;
 
 use self::connection::OneRequestListener;
 use crate::metrics::Metrics;

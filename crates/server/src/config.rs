@@ -34,6 +34,12 @@ impl Isolation {
 pub struct ServerConfig {
     /// Where clients connect. Default: nowhere, for embedding.
     pub listen: Vec<Address>,
+    /// Where clients connect that speak Cap'n Web. Default: nowhere.
+    pub listen_web: Vec<SocketAddr>,
+    /// Host names that Cap'n Web is served under, besides IP addresses and `localhost`. Default: none.
+    pub web_hosts: Vec<String>,
+    /// Origins of other sites' pages that may speak Cap'n Web, such as `https://app.example`. Default: none.
+    pub web_origins: Vec<String>,
     /// Where the admin endpoint listens. Default: nowhere.
     pub admin: Option<SocketAddr>,
     /// Host names that the admin endpoint answers to, besides IP addresses and `localhost`. Default: none.
@@ -91,6 +97,9 @@ impl ServerConfig {
         let isolates_max = u64::from(machine.isolates_max());
         Self {
             listen: Vec::new(),
+            listen_web: Vec::new(),
+            web_hosts: Vec::new(),
+            web_origins: Vec::new(),
             admin: None,
             admin_hosts: Vec::new(),
             tokens: Tokens::none(),

@@ -3,7 +3,7 @@
 //! From the inside out:
 //! - [`Service`] is the heart: it feeds the loader's pure core with events and does what the core decides;
 //! - [`Session`], [`Worker`] and [`Entrypoint`] are what a login yields, the same for every protocol;
-//! - `capnp_front` speaks Cap'n Proto; no capnp type leaves it;
+//! - `capnp_front` speaks Cap'n Proto, and `capnweb_front` Cap'n Web; no type of a protocol leaves its front end;
 //! - [`Server`] owns threads, listeners, the admin endpoint and the way down.
 //!
 //! Nothing here runs guest code or decides policy: the first is `coracle-isolate`'s, the second `coracle-loader`'s.
@@ -13,10 +13,13 @@
 mod admin;
 mod auth;
 mod capnp_front;
+mod capnweb_front;
 mod config;
 mod host;
+mod host_header;
 mod in_order;
 mod listen;
+mod loading;
 mod metrics;
 mod named;
 mod opened;
@@ -28,6 +31,7 @@ mod server;
 mod service;
 mod session;
 mod shared;
+mod standing;
 mod tables;
 mod tails;
 mod tree;

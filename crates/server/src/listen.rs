@@ -5,8 +5,10 @@
 
 use crate::{
     auth::{Peer, Tokens},
-    capnp_front::{self, ConnectionSettings},
+    capnp_front,
+    capnweb_front::{self, WebPolicy},
     service::Service,
+    standing::ConnectionSettings,
 };
 use coracle_schema::Address;
 use coracle_transport::{Bounds, Everyone, Holdings};
@@ -39,11 +41,12 @@ pub(crate) struct Serving {
     pub(crate) everyone: Arc<Everyone>,
     pub(crate) login_deadline: Duration,
     pub(crate) connections_max: usize,
+    pub(crate) web: Arc<WebPolicy>,
 }
 
 /// A connection on its way to a thread.
 enum Incoming {
-    Tcp(std::net::TcpStream, SocketAddr),
+    Tcp(std::net::TcpStream, SocketAddr, Speaks),
     Unix(std::os::unix::net::UnixStream),
     Memory(DuplexStream),
 }
@@ -230,6 +233,14 @@ impl Drop for Open {
     }
 }
 
+/// What the transport knows of a peer by its address.
+fn peer_at(address: SocketAddr) -> Peer {
+    match address.ip().is_loopback() {
+        true => Peer::Local,
+        false => Peer::Remote,
+    }
+}
+
 async fn serve_one(incoming: Incoming, serving: Serving) -> io::Result<()> {
     let settings = |peer| ConnectionSettings {
         service: serving.service,
@@ -239,14 +250,14 @@ async fn serve_one(incoming: Incoming, serving: Serving) -> io::Result<()> {
         login_deadline: serving.login_deadline,
     };
     match incoming {
-        Incoming::Tcp(stream, address) => {
-            let peer = if address.ip().is_loopback() {
-                Peer::Local
-            } else {
-                Peer::Remote
-            };
+        Incoming::Tcp(stream, address, speaks) => {
+            let peer = peer_at(address);
             stream.set_nodelay(true)?;
-            capnp_front::serve(TcpStream::from_std(stream)?.compat(), settings(peer)).await;
+            let stream = TcpStream::from_std(stream)?;
+            match speaks {
+                Speaks::CapnProto => capnp_front::serve(stream.compat(), settings(peer)).await,
+                Speaks::Web => capnweb_front::serve(stream, settings(peer), serving.web).await,
+            }
         }
         Incoming::Unix(stream) => {
             capnp_front::serve(
@@ -267,11 +278,19 @@ pub(crate) struct Listeners {
     handle: Option<JoinHandle<()>>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     addresses: Vec<Address>,
+    web_addresses: Vec<SocketAddr>,
 }
 
 enum Socket {
-    Tcp(std::net::TcpListener),
+    Tcp(std::net::TcpListener, Speaks),
     Unix(std::os::unix::net::UnixListener, SocketFile),
+}
+
+/// What is spoken over TCP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaks {
+    CapnProto,
+    Web,
 }
 
 /// Removed when the server ends.
@@ -285,21 +304,34 @@ impl Drop for SocketFile {
 
 impl Listeners {
     /// Binds all addresses before it returns, and accepts on a thread of its own.
-    pub(crate) fn start(listen: &[Address], dispatcher: Dispatcher) -> io::Result<Self> {
-        let sockets = listen
+    pub(crate) fn start(
+        listen: &[Address],
+        listen_web: &[SocketAddr],
+        dispatcher: Dispatcher,
+    ) -> io::Result<Self> {
+        let web = listen_web
             .iter()
-            .map(|address| {
-                bind(address)
+            .map(|address| (Address::Tcp(*address), Speaks::Web));
+        let capnp = listen
+            .iter()
+            .map(|address| (address.clone(), Speaks::CapnProto));
+        let sockets = capnp
+            .chain(web)
+            .map(|(address, speaks)| {
+                bind(&address, speaks)
                     .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))
             })
             .collect::<io::Result<Vec<Socket>>>()?;
-        let addresses = sockets
-            .iter()
-            .map(|socket| match socket {
-                Socket::Tcp(listener) => listener.local_addr().map(Address::Tcp),
-                Socket::Unix(_, file) => Ok(Address::Unix(file.0.clone())),
-            })
-            .collect::<io::Result<_>>()?;
+        let (mut addresses, mut web_addresses) = (Vec::new(), Vec::new());
+        for socket in &sockets {
+            match socket {
+                Socket::Tcp(listener, Speaks::Web) => web_addresses.push(listener.local_addr()?),
+                Socket::Tcp(listener, Speaks::CapnProto) => {
+                    addresses.push(Address::Tcp(listener.local_addr()?));
+                }
+                Socket::Unix(_, file) => addresses.push(Address::Unix(file.0.clone())),
+            }
+        }
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -319,11 +351,17 @@ impl Listeners {
             handle: Some(handle),
             stop: Some(stop),
             addresses,
+            web_addresses,
         })
     }
 
     pub(crate) fn addresses(&self) -> &[Address] {
         &self.addresses
+    }
+
+    /// Where Cap'n Web is spoken.
+    pub(crate) fn web_addresses(&self) -> &[SocketAddr] {
+        &self.web_addresses
     }
 }
 
@@ -336,7 +374,7 @@ impl Drop for Listeners {
     }
 }
 
-fn bind(address: &Address) -> io::Result<Socket> {
+fn bind(address: &Address, speaks: Speaks) -> io::Result<Socket> {
     match address {
         Address::Tcp(address) => {
             let domain = socket2::Domain::for_address(*address);
@@ -345,7 +383,7 @@ fn bind(address: &Address) -> io::Result<Socket> {
             socket.bind(&(*address).into())?;
             socket.listen(1024)?;
             socket.set_nonblocking(true)?;
-            Ok(Socket::Tcp(socket.into()))
+            Ok(Socket::Tcp(socket.into(), speaks))
         }
         Address::Unix(path) => {
             let (socket, file) = bind_private(path)?;
@@ -394,14 +432,16 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 async fn accept(socket: Socket, dispatcher: std::rc::Rc<Dispatcher>) {
     let outcome = match socket {
-        Socket::Tcp(listener) => match TcpListener::from_std(listener) {
+        Socket::Tcp(listener, speaks) => match TcpListener::from_std(listener) {
             Ok(listener) => loop {
                 match listener
                     .accept()
                     .await
                     .and_then(|(stream, peer)| Ok((stream.into_std()?, peer)))
                 {
-                    Ok((stream, peer)) => dispatcher.dispatch(Incoming::Tcp(stream, peer)),
+                    Ok((stream, peer)) => {
+                        dispatcher.dispatch(Incoming::Tcp(stream, peer, speaks));
+                    }
                     Err(error) => rest(&error).await,
                 }
             },

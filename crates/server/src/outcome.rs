@@ -4,6 +4,10 @@ use crate::router::Address;
 use coracle_isolate::{Outcome, Report, Usage, Verdict, VerdictKind};
 use coracle_loader::Refusal;
 
+/// Bytes of the name and of the message of what a client's object threw, and of the value itself: as of what workers throw.
+pub(crate) const THROWN_TEXT_BYTES_MAX: usize = 16 << 10;
+pub(crate) const THROWN_VALUE_BYTES_MAX: usize = 256 << 10;
+
 /// The answer to a call: how it ended, or the refusal to take it on.
 pub type CallAnswer = Result<Answered, Refusal>;
 

@@ -2,6 +2,7 @@
 
 use crate::{
     admin::{Admin, AdminState, Probe},
+    capnweb_front::WebPolicy,
     config::{Isolation, ServerConfig},
     listen::{Listeners, RpcThreads, Serving},
     metrics::{BuildInfo, Metrics},
@@ -182,17 +183,29 @@ impl Server {
             everyone: Arc::clone(&everyone),
             login_deadline: config.login_deadline,
             connections_max: config.connections_max,
+            web: Arc::new(WebPolicy {
+                hosts: config.web_hosts,
+                origins: config.web_origins,
+            }),
         };
         let rpc =
             Arc::new(RpcThreads::start(config.rpc_threads, &serving).map_err(ServerError::Listen)?);
-        let listeners = if config.listen.is_empty() {
+        let listeners = if config.listen.is_empty() && config.listen_web.is_empty() {
             None
         } else {
-            Some(Listeners::start(&config.listen, rpc.dispatcher()).map_err(ServerError::Listen)?)
+            let listening = Listeners::start(&config.listen, &config.listen_web, rpc.dispatcher());
+            Some(listening.map_err(ServerError::Listen)?)
         };
-        for address in listeners.iter().flat_map(Listeners::addresses) {
-            if let Address::Tcp(address) = address {
-                own.add(*address);
+        if let Some(listeners) = &listeners {
+            let tcp = listeners
+                .addresses()
+                .iter()
+                .filter_map(|address| match address {
+                    Address::Tcp(address) => Some(*address),
+                    Address::Unix(_) => None,
+                });
+            for address in tcp.chain(listeners.web_addresses().iter().copied()) {
+                own.add(address);
             }
         }
         let condition = Arc::new(Condition {
@@ -234,6 +247,14 @@ impl Server {
     #[must_use]
     pub fn addresses(&self) -> &[Address] {
         self.listeners.as_ref().map_or(&[], Listeners::addresses)
+    }
+
+    /// Where it speaks Cap'n Web.
+    #[must_use]
+    pub fn web_addresses(&self) -> &[SocketAddr] {
+        self.listeners
+            .as_ref()
+            .map_or(&[], Listeners::web_addresses)
     }
 
     /// Where the admin endpoint listens.

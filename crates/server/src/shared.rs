@@ -9,9 +9,14 @@ use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 use tokio::sync::watch;
 
+/// Bytes of an id and of a fingerprint.
+pub(crate) const ID_BYTES_MAX: usize = 1_024;
+/// How long a source may take.
+pub(crate) const SOURCE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Workers that one table keeps; the one that was not asked for longest goes first.
 const WORKERS_MAX: usize = 1_000;
 

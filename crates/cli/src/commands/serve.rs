@@ -30,7 +30,7 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Start a server that clients speak to over Cap'n Proto.
+/// Start a server that clients speak to over Cap'n Proto, and over Cap'n Web if it is told to.
 ///
 /// Every flag can also be set in the environment, as shown with it; a flag wins. Without a token
 /// file, clients on the same machine (loopback and Unix sockets) need no token and all others are
@@ -45,6 +45,7 @@ use tokio::sync::oneshot;
 Examples:
   coracle serve
   coracle serve --listen unix:/run/coracle/socket
+  coracle serve --listen-web 127.0.0.1:7071
   coracle serve --listen 0.0.0.0:7070 --admin 0.0.0.0:9090 --token-file tokens
   coracle serve --limit wall_ms_max=600_000 --limit memory_bytes_max=33_554_432
 
@@ -64,6 +65,18 @@ pub(crate) struct ServeArgs {
     )]
     #[arg(help_heading = None, default_value = "127.0.0.1:7070")]
     listen: Vec<Address>,
+
+    /// Where clients connect that speak Cap'n Web, which TypeScript does: IP:PORT; may be repeated [default: nowhere]
+    #[arg(long, value_name = "ADDRESS", env = "CORACLE_LISTEN_WEB", value_delimiter = ',', help_heading = None)]
+    listen_web: Vec<SocketAddr>,
+
+    /// A host name that Cap'n Web is served under, besides IP addresses and localhost; may be repeated
+    #[arg(long, value_name = "NAME", env = "CORACLE_WEB_HOST", value_delimiter = ',', help_heading = None)]
+    web_host: Vec<String>,
+
+    /// An origin whose pages may speak Cap'n Web, such as https://app.example; may be repeated [default: none but its own]
+    #[arg(long, value_name = "ORIGIN", env = "CORACLE_WEB_ORIGIN", value_delimiter = ',', help_heading = None)]
+    web_origin: Vec<String>,
 
     /// Where probes and metrics are, in HTTP: IP:PORT [default: nowhere]
     #[arg(long, value_name = "ADDRESS", env = "CORACLE_ADMIN", help_heading = None)]
@@ -279,6 +292,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     };
     let announcement = Announcement {
         addresses: server.addresses(),
+        web_addresses: server.web_addresses(),
         admin: server.admin_address(),
         tokens_required,
         isolates_max,
@@ -329,6 +343,9 @@ impl ServeArgs {
         self.drain.apply(&mut config);
         Ok(ServerConfig {
             listen: self.listen.clone(),
+            listen_web: self.listen_web.clone(),
+            web_hosts: self.web_host.clone(),
+            web_origins: self.web_origin.clone(),
             admin: self.admin,
             admin_hosts: self.admin_host.clone(),
             tokens,

@@ -1,6 +1,7 @@
 //! What the paths answer.
 
-use super::{AdminState, CHECKS_AT_ONCE_MAX, host};
+use super::{AdminState, CHECKS_AT_ONCE_MAX};
+use crate::host_header;
 use axum::{
     Router,
     extract::{Request, State},
@@ -70,7 +71,7 @@ pub(super) fn router(state: AdminState) -> Router {
 /// Goes before every answer: hosts, methods, and the headers that all answers have.
 async fn guard(State(endpoints): State<Arc<Endpoints>>, request: Request, next: Next) -> Response {
     let hosts_allowed = &endpoints.state.hosts_allowed;
-    let mut response = match host::check(request.uri(), request.headers(), hosts_allowed) {
+    let mut response = match host_header::check(request.uri(), request.headers(), hosts_allowed) {
         Ok(()) if [Method::GET, Method::HEAD].contains(request.method()) => next.run(request).await,
         Ok(()) => {
             let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
@@ -87,13 +88,13 @@ async fn guard(State(endpoints): State<Arc<Endpoints>>, request: Request, next: 
     response
 }
 
-fn wrong_host(problem: host::HostProblem) -> Response {
+fn wrong_host(problem: host_header::HostProblem) -> Response {
     match problem {
-        host::HostProblem::Malformed => text(
+        host_header::HostProblem::Malformed => text(
             StatusCode::BAD_REQUEST,
             "a request needs one Host header, in ASCII\n",
         ),
-        host::HostProblem::Unknown(host) => text(
+        host_header::HostProblem::Unknown(host) => text(
             StatusCode::MISDIRECTED_REQUEST,
             format!(
                 "the host {host:?} is not known here, which protects from DNS rebinding: use an IP address or \

@@ -2,6 +2,8 @@
 
 use super::{Connected, TargetServer};
 use crate::{
+    loading::{ENTRYPOINT_NAME_BYTES_MAX, MODULES_LISTED_MAX},
+    outcome::{THROWN_TEXT_BYTES_MAX, THROWN_VALUE_BYTES_MAX},
     router::{Address, Payload},
     session::Grants,
     tails::TAILS_MAX,
@@ -20,10 +22,6 @@ use std::{rc::Rc, sync::Arc};
 
 /// Entries that one table of externals may have.
 const EXTERNALS_MAX: u32 = 10_000;
-/// Bytes that the name of an entrypoint may have.
-const ENTRYPOINT_NAME_BYTES_MAX: usize = 1024;
-/// Modules that are looked at; the check of the code allows fewer, and says so in its own words.
-const MODULES_LISTED_MAX: u32 = 2 * coracle_loader::MODULES_MAX as u32;
 
 pub(super) fn text(reader: text::Reader<'_>) -> Result<String, Error> {
     Ok(reader
@@ -183,10 +181,6 @@ pub(super) fn write_path<'a>(
     }
 }
 
-/// Bytes of the name and of the message of what a client's object threw, and of the value itself: as of what workers throw.
-const THROWN_TEXT_BYTES_MAX: usize = 16 << 10;
-const THROWN_VALUE_BYTES_MAX: usize = 256 << 10;
-
 /// What a client's object threw. Texts that are too long are cut, and a value that is too large is left out.
 pub(super) fn thrown(reader: schema::thrown::Reader<'_>) -> Result<Thrown, Error> {
     let value = match reader.get_value()?.which()? {
@@ -336,7 +330,11 @@ pub(super) fn worker_code(
         reader.get_compatibility_flags()?.len(),
         FLAGS_MAX,
     )?;
-    at_most("modules", reader.get_modules()?.len(), MODULES_LISTED_MAX)?;
+    at_most(
+        "modules",
+        reader.get_modules()?.len(),
+        MODULES_LISTED_MAX as u32,
+    )?;
     let (outbound, gateway) = outbound_of(connected, reader.get_outbound()?)?;
     let (env, capabilities) = env_of(connected, reader.get_env()?)?;
     let code = WorkerCode {

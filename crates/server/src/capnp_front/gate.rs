@@ -2,24 +2,14 @@
 
 use super::{Connected, guarded, loader::LoaderServer, pipelined::pipelined};
 use crate::{
-    auth::{self, Credentials, Peer, Tokens},
-    router::Owner,
+    auth::{Credentials, Peer, Tokens},
     session::Session,
+    standing::Standing,
 };
 use capnp::Error;
 use coracle_schema::{credentials, gate, session};
 use coracle_transport::Held;
-use std::{
-    cell::{Cell, RefCell},
-    rc::Rc,
-    sync::Arc,
-    time::Duration,
-};
-
-/// Logins that may fail on one connection before it is given up.
-const FAILURES_MAX: u32 = 5;
-/// How long a failed login is held back, so that guessing is slow.
-const FAILURE_DELAY: Duration = Duration::from_millis(300);
+use std::{cell::Cell, rc::Rc, sync::Arc};
 
 /// What connections hold before they have logged in.
 pub(super) struct GateServer {
@@ -27,32 +17,6 @@ pub(super) struct GateServer {
     pub(super) tokens: Arc<Tokens>,
     pub(super) peer: Peer,
     pub(super) standing: Rc<Standing>,
-}
-
-/// How a connection has behaved so far.
-#[derive(Default)]
-pub(super) struct Standing {
-    /// The session that it has or had.
-    session: RefCell<Option<Owner>>,
-    failures: Cell<u32>,
-    /// Logins are looked at one after the other, so that guessing in parallel is no faster.
-    turn: tokio::sync::Mutex<()>,
-    pub(super) changed: tokio::sync::Notify,
-}
-
-impl Standing {
-    pub(super) fn logged_in(&self) -> bool {
-        self.session.borrow().is_some()
-    }
-
-    fn has_session(&self) -> bool {
-        let session = self.session.borrow();
-        session.as_ref().is_some_and(|owner| !owner.is_revoked())
-    }
-
-    pub(super) fn is_given_up(&self) -> bool {
-        self.failures.get() >= FAILURES_MAX
-    }
 }
 
 impl gate::Server for GateServer {
@@ -74,31 +38,18 @@ impl gate::Server for GateServer {
                     }
                 };
                 drop(params);
-                let _turn = this.standing.turn.lock().await;
-                // What a session may hold is bounded; how many a connection has must be too.
-                if this.standing.has_session() {
-                    return Err(Error::failed(
-                        "this connection has a session; close it, or connect once more for another"
-                            .into(),
-                    ));
-                }
-                let outcome = auth::login(&this.tokens, this.peer, &credentials);
-                service.metrics().login(outcome.is_ok());
-                let tenant = match outcome {
-                    Ok(tenant) => tenant,
-                    Err(refusal) => {
-                        tokio::time::sleep(FAILURE_DELAY).await;
-                        this.standing.failures.set(this.standing.failures.get() + 1);
-                        this.standing.changed.notify_one();
-                        return Err(Error::failed(refusal.to_string()));
-                    }
-                };
+                let (metrics, peer) = (service.metrics(), this.peer);
+                let admitted = this
+                    .standing
+                    .admit(metrics, &this.tokens, peer, &credentials);
+                let mut admission = admitted
+                    .await
+                    .map_err(|refused| Error::failed(refused.to_string()))?;
                 let (held_loader, held_session) =
                     (this.connected.hold(0)?, this.connected.hold(0)?);
-                let session = Session::open(service, tenant);
-                *this.standing.session.borrow_mut() = Some(session.owner());
+                let session = Session::open(service, std::mem::take(&mut admission.tenant));
                 *this.connected.owner.borrow_mut() = Some(session.owner());
-                this.standing.changed.notify_one();
+                admission.opened(&session);
                 this.connected.holdings.introduce();
                 let mut builder = results.get();
                 let loader = LoaderServer::new(&this.connected, &session, held_loader);

@@ -2,19 +2,15 @@
 
 use super::{Connected, convert, loader::LoaderServer};
 use crate::{
+    loading::blocking,
     router::Address,
     session::{Grants, LoadError, Session, Worker},
-    shared::{GetError, Key, Shared, digest},
+    shared::{GetError, ID_BYTES_MAX, Key, SOURCE_TIME_MAX, Shared, digest},
 };
 use capnp::{Error, ErrorKind};
 use coracle_loader::{Encoded, Form, LimitsRequest, Outbound, WorkerCode};
 use coracle_schema::{code_source, loader};
-use std::{rc::Rc, sync::Arc, time::Duration};
-
-/// Bytes of an id and of a fingerprint.
-const ID_BYTES_MAX: usize = 1_024;
-/// How long a source may take.
-const SOURCE_TIME_MAX: Duration = Duration::from_secs(30);
+use std::{rc::Rc, sync::Arc};
 
 /// What a worker is given by whoever gets it.
 struct Given {
@@ -155,7 +151,7 @@ async fn provide(
     (code.env, code.outbound, code.limits) = (given.env, given.outbound, given.limits);
     let (owner, table, grants) = (owner.clone(), Arc::downgrade(table), given.grants);
     let load = move || owner.load_shared(&code, grants, &table, key);
-    let loaded = tokio::task::spawn_blocking(load).await;
-    let loaded = loaded.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()));
-    loaded.map_err(|error| GetError::Load(Arc::new(error)))
+    blocking(load)
+        .await
+        .map_err(|error| GetError::Load(Arc::new(error)))
 }

@@ -4,18 +4,16 @@ use super::{
     Connected, convert, get, pipelined::pipelined, refused, result_target, target::TargetServer,
 };
 use crate::{
+    loading::{code_bytes, load},
     router::Address,
-    session::{Entrypoint, Grants, LoadError, Session, Worker},
+    session::{Entrypoint, Session, Worker},
     shared::Shared,
 };
 use capnp::Error;
-use coracle_loader::{Refusal, WorkerCode};
+use coracle_loader::Refusal;
 use coracle_schema::{loader, worker};
 use coracle_transport::Held;
 use std::{rc::Rc, sync::Arc};
-
-/// Code above this size is checked off the RPC thread.
-const CHECK_INLINE_BYTES_MAX: u64 = 128 * 1024;
 
 pub(super) struct LoaderServer {
     connected: Rc<Connected>,
@@ -59,23 +57,6 @@ impl LoaderServer {
             _held: held,
         })
     }
-
-    async fn load_code(
-        &self,
-        code: WorkerCode,
-        grants: Grants,
-        code_bytes: u64,
-    ) -> Result<Worker, LoadError> {
-        if code_bytes <= CHECK_INLINE_BYTES_MAX {
-            return self.session.load(&code, grants);
-        }
-        let session = self.session.clone();
-        let checked = tokio::task::spawn_blocking(move || session.load(&code, grants)).await;
-        match checked {
-            Ok(outcome) => outcome,
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-        }
-    }
 }
 
 impl loader::Server for LoaderServer {
@@ -92,11 +73,9 @@ impl loader::Server for LoaderServer {
                 let (code, grants) =
                     convert::worker_code(&this.connected, params.get()?.get_code()?)?;
                 drop(params);
-                let code_bytes = code_bytes(&code);
-                let held_bytes = code_bytes.saturating_add(grants.data_bytes());
+                let held_bytes = code_bytes(&code).saturating_add(grants.data_bytes());
                 let held = this.connected.hold(held_bytes)?;
-                let worker = this
-                    .load_code(code, grants, code_bytes)
+                let worker = load(&this.session, code, grants)
                     .await
                     .map_err(|error| get::told(&error))?;
                 results.get().set_worker(this.offer(worker, held));
@@ -124,15 +103,6 @@ impl loader::Server for LoaderServer {
         )
         .await
     }
-}
-
-fn code_bytes(code: &WorkerCode) -> u64 {
-    let modules: u64 = code
-        .modules
-        .iter()
-        .map(|module| module.name.len() as u64 + module.body.bytes())
-        .sum();
-    modules + code.env.bytes.len() as u64
 }
 
 struct WorkerServer {

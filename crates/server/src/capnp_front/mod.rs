@@ -14,7 +14,7 @@ mod result_target;
 mod target;
 mod transport;
 
-pub(crate) use self::transport::{ConnectionSettings, serve};
+pub(crate) use self::transport::serve;
 
 use self::{loader::LoaderServer, remotes::Remotes, target::TargetServer};
 use crate::{router::Owner, service::Service};

@@ -2,18 +2,11 @@
 //!
 //! Who does not log in in time, or fails too often, is let go.
 
-use super::{
-    Connected, Remotes,
-    gate::{GateServer, Standing},
-    remotes,
-};
-use crate::{
-    auth::{Peer, Tokens},
-    service::Service,
-};
+use super::{Connected, Remotes, gate::GateServer, remotes};
+use crate::standing::{ConnectionSettings, Standing};
 use capnp_rpc::{Disconnector, RpcSystem, rpc_twoparty_capnp::Side};
 use coracle_schema::gate;
-use coracle_transport::{Holdings, server_network};
+use coracle_transport::server_network;
 use futures::{
     FutureExt,
     io::{AsyncRead, AsyncWrite},
@@ -22,18 +15,7 @@ use std::{
     cell::{Cell, RefCell},
     panic::AssertUnwindSafe,
     rc::Rc,
-    sync::Arc,
-    time::Duration,
 };
-
-/// What a connection is served with.
-pub(crate) struct ConnectionSettings {
-    pub(crate) service: Arc<Service>,
-    pub(crate) tokens: Arc<Tokens>,
-    pub(crate) peer: Peer,
-    pub(crate) holdings: Rc<Holdings>,
-    pub(crate) login_deadline: Duration,
-}
 
 /// Empties a connection's tables when it is left, for whatever reason. They refer to calls under way, which refer to the
 /// connection: without this, a connection with a call would live for ever, and its socket with it. What the client calls

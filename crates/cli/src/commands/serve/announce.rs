@@ -7,6 +7,7 @@ use std::{net::SocketAddr, time::Duration};
 
 pub(super) struct Announcement<'a> {
     pub(super) addresses: &'a [Address],
+    pub(super) web_addresses: &'a [SocketAddr],
     pub(super) admin: Option<SocketAddr>,
     pub(super) tokens_required: bool,
     pub(super) isolates_max: u64,
@@ -27,6 +28,7 @@ impl Announcement<'_> {
             LogFormat::Json => tracing::info!(
                 version = VERSION,
                 listen = self.listen(),
+                listen_web = self.listen_web(),
                 admin = self.admin.map(|address| address.to_string()),
                 tokens_required = self.tokens_required,
                 isolates_max = self.isolates_max,
@@ -45,6 +47,10 @@ impl Announcement<'_> {
 
     fn line(&self) -> String {
         let listen = self.listen();
+        let web = match self.web_addresses {
+            [] => String::new(),
+            _ => format!("; web on {}", self.listen_web()),
+        };
         let admin = self.admin.map_or("no admin endpoint".into(), |address| {
             format!("admin on {address}")
         });
@@ -56,7 +62,7 @@ impl Announcement<'_> {
         let guest = &self.guest[..HASH_SHOWN];
         let start = milliseconds(self.start.as_micros() as u64);
         format!(
-            "coracle {VERSION} listens on {listen}; {admin}; {logins}; at most {isolates} isolates; guest {guest}; \
+            "coracle {VERSION} listens on {listen}{web}; {admin}; {logins}; at most {isolates} isolates; guest {guest}; \
              started in {start}"
         )
     }
@@ -69,11 +75,22 @@ impl Announcement<'_> {
             .join(", ")
     }
 
+    fn listen_web(&self) -> String {
+        self.web_addresses
+            .iter()
+            .map(SocketAddr::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
     /// Addresses beyond loopback, if nobody there can log in.
-    fn open_without_tokens(&self) -> impl Iterator<Item = &Address> {
-        let beyond = |address: &&Address| matches!(address, Address::Tcp(address) if !address.ip().is_loopback());
+    fn open_without_tokens(&self) -> impl Iterator<Item = Address> {
+        let web = self.web_addresses.iter().copied().map(Address::Tcp);
+        let beyond = |address: &Address| matches!(address, Address::Tcp(address) if !address.ip().is_loopback());
         self.addresses
             .iter()
+            .cloned()
+            .chain(web)
             .filter(|_| !self.tokens_required)
             .filter(beyond)
     }
@@ -94,6 +111,7 @@ mod tests {
     fn announcement(addresses: &[Address], tokens_required: bool) -> Announcement<'_> {
         Announcement {
             addresses,
+            web_addresses: &[],
             admin: None,
             tokens_required,
             isolates_max: 1_000,
@@ -127,7 +145,6 @@ mod tests {
         let addresses = addresses();
         let open: Vec<_> = announcement(&addresses, false)
             .open_without_tokens()
-            .cloned()
             .collect();
         assert_eq!(open, addresses[2..]);
         assert_eq!(

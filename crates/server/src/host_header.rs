@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What is wrong with a request's host.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum HostProblem {
+pub(crate) enum HostProblem {
     /// There is no header, more than one, or not an ASCII one.
     Malformed,
     /// Not a name of ours.
@@ -18,7 +18,7 @@ pub(super) enum HostProblem {
 
 /// Checks the `Host` header, and the target if that names a host too: a server goes by the target then, a browser by
 /// the header.
-pub(super) fn check(
+pub(crate) fn check(
     uri: &Uri,
     headers: &HeaderMap,
     hosts_allowed: &[String],

@@ -1,0 +1,73 @@
+// A login: what loads workers.
+
+import type { Report, Worker, WorkerCode } from "./worker.js";
+
+/** What ends a login. */
+export interface Connection {
+  close(): void;
+  /** Settles when the connection has ended, with the reason. */
+  ended: Promise<Error>;
+}
+
+/**
+ * What loads workers. Everything that came from it ends when it is disposed of, or when its connection ends.
+ */
+export class Loader implements Disposable {
+  readonly #session: any;
+  readonly #connection: Connection;
+
+  /** Use `connect`. */
+  constructor(session: unknown, connection: Connection) {
+    this.#session = session;
+    this.#connection = connection;
+  }
+
+  /**
+   * Loads a worker. Each is one of its own: two loads never share module state. Nothing has to be awaited before it is used;
+   * what is wrong with the code shows where it is.
+   */
+  load(code: WorkerCode): Worker {
+    return this.#session.load(this.#prepared(code));
+  }
+
+  /**
+   * The worker that this login has by that id, with its module state. Where there is none, `source` is asked for the code, once,
+   * whoever else asks for the same id meanwhile. What fails is not kept.
+   */
+  get(id: string, source: () => WorkerCode | Promise<WorkerCode>): Worker {
+    return this.#session.get(id, async () => this.#prepared(await source()));
+  }
+
+  /**
+   * Calls a method, and answers with all that is known of the call: what it came to, what it cost, what it wrote to the console.
+   * It does not throw what the worker throws. The target is an entrypoint, or a function or an object that a worker returned.
+   */
+  report<T = unknown>(target: object, method: string | string[], ...args: unknown[]): Promise<Report<T>> {
+    return this.#session.report(target, method, args);
+  }
+
+  /** The tenant that pays for what is done here. */
+  tenant(): Promise<string> {
+    return this.#session.tenant();
+  }
+
+  /** Settles when the connection has ended, with the reason. */
+  get ended(): Promise<Error> {
+    return this.#connection.ended;
+  }
+
+  /** Ends the login and everything that came from it, then the connection. */
+  [Symbol.dispose](): void {
+    this.#connection.close();
+  }
+
+  /** A loader in `env` is the worker's to load workers with, as a worker loader binding. */
+  #prepared(code: WorkerCode): unknown {
+    if (code?.env === undefined || code.env === null) return code;
+    const env = Object.entries(code.env).map(([name, value]) => [
+      name,
+      value instanceof Loader ? value.#session : value,
+    ]);
+    return { ...code, env: Object.fromEntries(env) };
+  }
+}

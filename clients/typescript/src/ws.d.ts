@@ -1,0 +1,4 @@
+declare module "ws" {
+  const constructor: { new (url: string): WebSocket };
+  export default constructor;
+}
