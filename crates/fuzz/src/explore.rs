@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::FileExt,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::Path,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 /// What a run came to; one that finds something does not come back.
@@ -20,14 +20,14 @@ pub struct Explored {
     pub reached: Reached,
 }
 
-/// Runs the target's seeds, and new ones until `time` is over.
+/// Runs the target's seeds, and those that follow from `seed` until `time` is over.
 ///
 /// Before each input its bytes are written to a file in `folder`, of which they are the first line, so that they are known
 /// also where the process dies of them.
 ///
 /// # Panics
 /// The oracle found something. The input is printed; it belongs into `seeds/`, with what it found.
-pub fn explore(target: &Target, time: Duration, folder: &Path) -> Explored {
+pub fn explore(target: &Target, time: Duration, mut seed: u64, folder: &Path) -> Explored {
     let (began, cpu_began) = (Instant::now(), process_cpu());
     let mut explored = Explored {
         executions: 0,
@@ -52,9 +52,6 @@ pub fn explore(target: &Target, time: Duration, folder: &Path) -> Explored {
     for input in seeds(target.seeds).chain(numbered) {
         reached.add(try_input(&input));
     }
-    let mut seed = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(1, |now| now.as_nanos() as u64);
     while began.elapsed() < time {
         seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         try_input(&seed.rotate_left(32).to_le_bytes());

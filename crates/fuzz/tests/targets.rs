@@ -1,17 +1,25 @@
-//! Each target for some seconds: the seeds that are kept, numbered ones, and then new ones.
+//! Each target for some seconds: the seeds that are kept, numbered ones, and then others, the same each time.
 //!
-//! `CORACLE_FUZZ_SECONDS` sets another time (default: 12 for each).
+//! `CORACLE_FUZZ_SECONDS` sets another time (default: 12 for each), and new ones each time.
 
 use coracle_fuzz::{explore, target};
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 fn run(name: &str) {
-    let seconds = std::env::var("CORACLE_FUZZ_SECONDS").map_or(12, |text| {
-        text.parse().expect("CORACLE_FUZZ_SECONDS is a number")
-    });
+    let (seconds, seed) = match std::env::var("CORACLE_FUZZ_SECONDS") {
+        Ok(text) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            let now = now.expect("it is later than 1970").as_nanos() as u64;
+            (text.parse().expect("CORACLE_FUZZ_SECONDS is a number"), now)
+        }
+        Err(_) => (12, 1),
+    };
     let target = target(name).expect("a target");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let explored = explore(target, Duration::from_secs(seconds), folder);
+    let explored = explore(target, Duration::from_secs(seconds), seed, folder);
     println!(
         "{name}: {} executions in {} s of CPU time",
         explored.executions,

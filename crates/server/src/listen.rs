@@ -514,9 +514,9 @@ mod tests {
         let place = Place::new("stale");
         let address = Address::Unix(place.0.clone());
         drop(std::os::unix::net::UnixListener::bind(&place.0).unwrap());
-        let first = bind(&address).unwrap();
+        let first = bind(&address, Speaks::CapnProto).unwrap();
         Stream::connect(&place.0).unwrap();
-        let refused = bind(&address).err().unwrap();
+        let refused = bind(&address, Speaks::CapnProto).err().unwrap();
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
         Stream::connect(&place.0).unwrap();
         drop(first);
@@ -527,7 +527,9 @@ mod tests {
     fn what_is_no_socket_is_left_alone() {
         let place = Place::new("file");
         fs::write(&place.0, b"kept").unwrap();
-        let refused = bind(&Address::Unix(place.0.clone())).err().unwrap();
+        let refused = bind(&Address::Unix(place.0.clone()), Speaks::CapnProto)
+            .err()
+            .unwrap();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&place.0).unwrap(), b"kept");
     }

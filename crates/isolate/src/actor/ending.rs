@@ -76,7 +76,7 @@ impl Actor {
     }
 
     /// Drops what is left of an invocation that has been reported; its books stay while an entry of its own is under
-    /// way, to pay for it.
+    /// way, to pay for it, and so does its wall time.
     pub(super) fn let_go(
         &mut self,
         invocation: u64,
@@ -84,10 +84,12 @@ impl Actor {
         effects: &mut Effects,
     ) {
         self.forget_operations(invocation, effects);
+        if matches!(&self.guest, Guest::Running(run) if run.invocation == invocation) {
+            return;
+        }
         let of = AlarmOf::WallTime(invocation);
         effects.alarms.push(AlarmChange::Clear(of));
-        let is_running = matches!(&self.guest, Guest::Running(run) if run.invocation == invocation);
-        if !is_running && let Some(mut books) = self.invocations.remove(&invocation) {
+        if let Some(mut books) = self.invocations.remove(&invocation) {
             self.tell_aftermath(invocation, &mut books, true, around, effects);
         }
     }

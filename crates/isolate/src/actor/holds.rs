@@ -87,7 +87,7 @@ impl Actor {
         let now = around.clock.monotonic();
         let is_running = matches!(&self.guest, Guest::Running(run) if run.invocation == invocation);
         if let Some(books) = self.invocations.get_mut(&invocation)
-            && books.held
+            && (books.held || is_running)
         {
             let verdict = books.verdict_on_wall(now);
             if is_running {

@@ -63,6 +63,8 @@ struct Connection {
 }
 
 type Answer = Response<Full<Bytes>>;
+/// An answer that ends a request early.
+type Refusal = Box<Answer>;
 
 /// Serves one connection until it ends.
 pub(crate) async fn serve<S>(stream: S, settings: ConnectionSettings, policy: Arc<WebPolicy>)
@@ -114,10 +116,11 @@ impl Connection {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         let origin = match self.check(&request) {
             Ok(origin) => origin,
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         let mut answer = match self.route(request).await {
-            Ok(answer) | Err(answer) => answer,
+            Ok(answer) => answer,
+            Err(refusal) => *refusal,
         };
         if let Some(origin) = origin {
             let headers = answer.headers_mut();
@@ -128,16 +131,16 @@ impl Connection {
     }
 
     /// Who may ask at all. Answers the origin of a page that may.
-    fn check(&self, request: &Request<Incoming>) -> Result<Option<HeaderValue>, Answer> {
+    fn check(&self, request: &Request<Incoming>) -> Result<Option<HeaderValue>, Refusal> {
         let WebPolicy { hosts, origins } = &*self.policy;
         let headers = request.headers();
         if let Err(problem) = host_header::check(request.uri(), headers, hosts) {
             return Err(match problem {
-                host_header::HostProblem::Malformed => text(
+                host_header::HostProblem::Malformed => refusal(
                     StatusCode::BAD_REQUEST,
                     "exactly one Host header is expected",
                 ),
-                host_header::HostProblem::Unknown(_) => text(
+                host_header::HostProblem::Unknown(_) => refusal(
                     StatusCode::MISDIRECTED_REQUEST,
                     "this server does not answer to that host; start it with --web-host NAME to change that",
                 ),
@@ -163,14 +166,14 @@ impl Connection {
         }
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Result<Answer, Answer> {
+    async fn route(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
         if request.uri().path() != PATH {
             let told = "not found; Cap'n Web is served at /rpc";
-            return Err(text(StatusCode::NOT_FOUND, told));
+            return Err(refusal(StatusCode::NOT_FOUND, told));
         }
         if request.uri().query().is_some() {
             let told = "no query is expected: a token belongs in login(token) or in the Authorization header";
-            return Err(text(StatusCode::BAD_REQUEST, told));
+            return Err(refusal(StatusCode::BAD_REQUEST, told));
         }
         match *request.method() {
             Method::OPTIONS => Ok(preflight()),
@@ -180,7 +183,7 @@ impl Connection {
             }
             _ => {
                 let told = "a WebSocket or a POST is expected";
-                let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, told);
+                let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, told);
                 let allowed = HeaderValue::from_static("GET, POST, OPTIONS");
                 answer.headers_mut().insert(header::ALLOW, allowed);
                 Err(answer)
@@ -188,11 +191,11 @@ impl Connection {
         }
     }
 
-    async fn upgrade(&self, mut request: Request<Incoming>) -> Result<Answer, Answer> {
+    async fn upgrade(&self, mut request: Request<Incoming>) -> Result<Answer, Refusal> {
         let token = self.token(request.headers()).await?;
         let upgrade = hyper::upgrade::on(&mut request);
         let answer = create_response_with_body(&request, Full::default).map_err(|error| {
-            text(
+            refusal(
                 StatusCode::BAD_REQUEST,
                 format!("this is no WebSocket's handshake: {error}"),
             )
@@ -201,7 +204,7 @@ impl Connection {
         Ok(answer)
     }
 
-    async fn batch(&self, request: Request<Incoming>) -> Result<Answer, Answer> {
+    async fn batch(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
         let token = self.token(request.headers()).await?;
         // Who can't log in without a word has little to say.
         let bytes_max = match self.is_admitted(token.clone()) {
@@ -211,7 +214,7 @@ impl Connection {
         let read = timeout(BODY_TIME_MAX, self.read(request.into_body(), bytes_max)).await;
         let (body, _held) = read.map_err(|_| {
             let told = "the body did not come in time";
-            text(StatusCode::REQUEST_TIMEOUT, told)
+            refusal(StatusCode::REQUEST_TIMEOUT, told)
         })??;
         let (client, commands) = self.client(token);
         let answering = batch::answer(&body, &client, commands, self.limits);
@@ -220,7 +223,7 @@ impl Connection {
             Err(_) => {
                 self.settings.service.metrics().panicked();
                 let told = "the server failed while it served this; please report it";
-                return Err(text(StatusCode::INTERNAL_SERVER_ERROR, told));
+                return Err(refusal(StatusCode::INTERNAL_SERVER_ERROR, told));
             }
         };
         let lines: Vec<&str> = answered.iter().map(|(line, _)| &line[..]).collect();
@@ -234,10 +237,10 @@ impl Connection {
         &self,
         mut body: Incoming,
         bytes_max: usize,
-    ) -> Result<(String, Vec<Held>), Answer> {
+    ) -> Result<(String, Vec<Held>), Refusal> {
         let too_long = || {
             let told = format!("the body is too long: {bytes_max} bytes are allowed");
-            text(StatusCode::PAYLOAD_TOO_LARGE, told)
+            refusal(StatusCode::PAYLOAD_TOO_LARGE, told)
         };
         if body.size_hint().lower() > bytes_max as u64 {
             return Err(too_long());
@@ -245,7 +248,8 @@ impl Connection {
         let mut bytes = Vec::new();
         let mut held = Vec::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| text(StatusCode::BAD_REQUEST, "the body is broken"))?;
+            let frame =
+                frame.map_err(|_| refusal(StatusCode::BAD_REQUEST, "the body is broken"))?;
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -254,17 +258,17 @@ impl Connection {
             }
             let room = self.settings.holdings.hold(data.len() as u64);
             held.push(
-                room.map_err(|full| text(StatusCode::SERVICE_UNAVAILABLE, full.to_string()))?,
+                room.map_err(|full| refusal(StatusCode::SERVICE_UNAVAILABLE, full.to_string()))?,
             );
             bytes.extend_from_slice(&data);
         }
         let body = String::from_utf8(bytes)
-            .map_err(|_| text(StatusCode::BAD_REQUEST, "the body is not UTF-8"))?;
+            .map_err(|_| refusal(StatusCode::BAD_REQUEST, "the body is not UTF-8"))?;
         Ok((body, held))
     }
 
     /// The token that came with a request. A wrong one is answered late, so that guessing is slow.
-    async fn token(&self, headers: &HeaderMap) -> Result<Option<String>, Answer> {
+    async fn token(&self, headers: &HeaderMap) -> Result<Option<String>, Refusal> {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         let header = match (given.next(), given.next()) {
             (None, _) => return Ok(None),
@@ -273,13 +277,13 @@ impl Connection {
         };
         let Some(token) = header.and_then(bearer_token) else {
             let told = "Authorization: one header is expected, with Bearer and a token";
-            return Err(text(StatusCode::BAD_REQUEST, told));
+            return Err(refusal(StatusCode::BAD_REQUEST, told));
         };
         if !self.is_admitted(Some(token.to_owned())) {
             self.settings.service.metrics().login(false);
             tokio::time::sleep(FAILURE_DELAY).await;
             let told = "unauthenticated: the token is not known";
-            let mut answer = text(StatusCode::UNAUTHORIZED, told);
+            let mut answer = refusal(StatusCode::UNAUTHORIZED, told);
             let scheme = HeaderValue::from_static("Bearer");
             answer
                 .headers_mut()
@@ -336,9 +340,9 @@ fn is_origin_of(origin: &str, host: &str) -> bool {
     })
 }
 
-fn foreign() -> Answer {
+fn foreign() -> Refusal {
     let told = "pages of that origin are turned away; start the server with --web-origin ORIGIN to let them in";
-    text(StatusCode::FORBIDDEN, told)
+    refusal(StatusCode::FORBIDDEN, told)
 }
 
 /// What browsers ask before a page may send a token along.
@@ -355,6 +359,11 @@ fn preflight() -> Answer {
         headers.insert(name, HeaderValue::from_static(value));
     }
     answer
+}
+
+/// See [`text`].
+fn refusal(status: StatusCode, told: impl Into<String>) -> Refusal {
+    Box::new(text(status, told))
 }
 
 fn text(status: StatusCode, text: impl Into<String>) -> Answer {
