@@ -283,6 +283,7 @@ fn no_limit_is_mentioned_that_does_not_exist() {
     names.extend(
         [
             "connections_bytes_max",
+            "snapshots_bytes_max",
             "questions_max",
             "pipelined_max",
             "timers_max",

@@ -66,10 +66,7 @@ impl Actor {
     fn linger(&mut self, invocation: u64, around: &Surroundings<'_>, effects: &mut Effects) {
         match self.invocations.get(&invocation) {
             Some(books) if !books.operations.is_empty() => {
-                effects.alarms.push(AlarmChange::Set(Alarm {
-                    at: books.arrived + Duration::from_millis(books.limits.wall_ms_max),
-                    mail: Mail::WallTime { invocation },
-                }));
+                effects.alarms.push(wall_time(invocation, books));
             }
             _ => self.let_go(invocation, around, effects),
         }
@@ -85,6 +82,10 @@ impl Actor {
     ) {
         self.forget_operations(invocation, effects);
         if matches!(&self.guest, Guest::Running(run) if run.invocation == invocation) {
+            // Reporting it has cleared the alarm.
+            if let Some(books) = self.invocations.get(&invocation) {
+                effects.alarms.push(wall_time(invocation, books));
+            }
             return;
         }
         let of = AlarmOf::WallTime(invocation);
@@ -247,4 +248,12 @@ impl Actor {
             isolate_reusable,
         });
     }
+}
+
+/// The alarm for the end of an invocation's wall time.
+fn wall_time(invocation: u64, books: &Invocation) -> AlarmChange {
+    AlarmChange::Set(Alarm {
+        at: books.arrived + Duration::from_millis(books.limits.wall_ms_max),
+        mail: Mail::WallTime { invocation },
+    })
 }
