@@ -7,6 +7,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
 
+mod drive;
 mod peer;
 mod phases;
 mod process;
@@ -51,6 +52,14 @@ enum What {
         #[arg(long, default_value = "target/criterion")]
         criterion: PathBuf,
     },
+    /// One kind of load for a while, for a profiler to look at the server meanwhile.
+    Drive {
+        /// The kind of load.
+        load: drive::Load,
+        /// For how long.
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+    },
     /// What hostile workers do, and a long time under load: docs/reliability.md.
     Reliability {
         /// How long hostile workers are among the others under load.
@@ -81,6 +90,11 @@ fn main() -> anyhow::Result<()> {
             let report = report::write(&ours, peers.as_ref(), criterion, *quick)
                 .context("writing the report")?;
             (report, ours.json())
+        }
+        What::Drive { load, seconds } => {
+            let driving = drive::drive(&options.server, &workloads, *load, *seconds);
+            let driven = tasks.block_on(&runtime, driving)?;
+            (driven.text(), driven.json())
         }
         What::Reliability { seconds } => {
             let measuring = reliability::measure(

@@ -266,7 +266,11 @@ fn echo(count: usize) -> anyhow::Result<Samples> {
 }
 
 /// A fresh sandbox for each call, which calls a function of this process.
-async fn tools(client: &Client, workload: &Workload, count: usize) -> anyhow::Result<Samples> {
+pub(crate) async fn tools(
+    client: &Client,
+    workload: &Workload,
+    count: usize,
+) -> anyhow::Result<Samples> {
     let mut samples = Samples::default();
     for index in 0..count {
         let began = Instant::now();
