@@ -1,4 +1,7 @@
 //! What waits to be written: collected, and written out by a task of its own once the thread's other tasks have run.
+//!
+//! An answer that the peer has already sent a call on ahead to is not what it waits for, most likely. It is written with what
+//! comes next, or a moment later: each write wakes a peer, which costs both more than such an answer.
 
 use crate::holdings::Holdings;
 use capnp::{message, serialize};
@@ -10,12 +13,16 @@ use std::{
     pin::Pin,
     rc::{Rc, Weak},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 /// Messages up to here are copied together; a larger one is written from where it is.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 pub(crate) type Message = message::Builder<message::HeapAllocator>;
+
+/// How long an answer waits at most that the peer does not seem to wait for.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Shared by the connection, which adds to it, and the task that empties it.
 pub(crate) struct Backlog<W> {
@@ -25,6 +32,8 @@ pub(crate) struct Backlog<W> {
     written: usize,
     /// One that was used and can be again.
     spare: Vec<u8>,
+    /// The questions that are answered, if nothing but such answers waits to be written.
+    answers: Option<Vec<u32>>,
     failed: bool,
     flusher: Option<Waker>,
     /// Waits until all is written.
@@ -39,6 +48,7 @@ impl<W: AsyncWrite + Unpin + 'static> Backlog<W> {
             chunks: VecDeque::new(),
             written: 0,
             spare: Vec::new(),
+            answers: Some(Vec::new()),
             failed: false,
             flusher: None,
             closer: None,
@@ -48,8 +58,9 @@ impl<W: AsyncWrite + Unpin + 'static> Backlog<W> {
         backlog
     }
 
-    /// Takes a message in. It is not refused for want of room: what may be asked for is.
-    pub(crate) fn push(&mut self, message: &Message) -> io::Result<()> {
+    /// Takes a message in; `answers` is the question that it answers, if it does. It is not refused for want of room: what may
+    /// be asked for is.
+    pub(crate) fn push(&mut self, message: &Message, answers: Option<u32>) -> io::Result<()> {
         if self.failed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -64,9 +75,21 @@ impl<W: AsyncWrite + Unpin + 'static> Backlog<W> {
             // Writing into memory does not fail.
             let _ = serialize::write_message(chunk, message);
         }
+        match (&mut self.answers, answers) {
+            (Some(others), Some(question)) => others.push(question),
+            _ => self.answers = None,
+        }
         self.holdings.backlog_grew(bytes as u64);
         wake(&mut self.flusher);
         Ok(())
+    }
+
+    /// Whether the peer waits for what is to be written, as far as can be known.
+    fn is_urgent(&self) -> bool {
+        let ahead = |question: &u32| self.holdings.is_asked_ahead(*question);
+        self.answers
+            .as_ref()
+            .is_none_or(|answers| !answers.iter().all(ahead))
     }
 
     fn poll_write_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -88,6 +111,7 @@ impl<W: AsyncWrite + Unpin + 'static> Backlog<W> {
                 }
             }
         }
+        self.answers.get_or_insert_default().clear();
         wake(&mut self.closer);
         Poll::Ready(Ok(()))
     }
@@ -123,6 +147,8 @@ impl<W: AsyncWrite + Unpin + 'static> Backlog<W> {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         if !self.chunks.is_empty() {
+            self.answers = None;
+            wake(&mut self.flusher);
             self.closer = Some(context.waker().clone());
             return Poll::Pending;
         }
@@ -163,6 +189,14 @@ async fn flush_for_ever<W: AsyncWrite + Unpin + 'static>(backlog: Weak<RefCell<B
         }
         // Whatever else is ready adds to the same write.
         tokio::task::yield_now().await;
+        let urgent = std::future::poll_fn(|context| match backlog.upgrade() {
+            Some(backlog) if !backlog.borrow().is_urgent() => {
+                backlog.borrow_mut().flusher = Some(context.waker().clone());
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        });
+        let _ = tokio::time::timeout(PATIENCE, urgent).await;
         let flushed = std::future::poll_fn(|context| match backlog.upgrade() {
             Some(backlog) => backlog
                 .borrow_mut()

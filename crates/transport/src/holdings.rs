@@ -250,9 +250,16 @@ impl Holdings {
     /// When that is one too many.
     pub(crate) fn asked(&self, question: u32, ahead: Option<u32>) -> Result<(), TooMany> {
         let mut questions = self.questions.borrow_mut();
-        let ahead = ahead.and_then(|ahead| questions.get(&ahead));
-        let depth = ahead.map_or(0, |ahead| ahead.depth + 1);
-        let new = Question { kept: 0, depth };
+        let ahead = ahead.and_then(|ahead| questions.get_mut(&ahead));
+        let depth = ahead.map_or(0, |ahead| {
+            ahead.is_asked_ahead = true;
+            ahead.depth + 1
+        });
+        let new = Question {
+            kept: 0,
+            depth,
+            is_asked_ahead: false,
+        };
         questions.entry(question).or_insert(new);
         if questions.len() > self.bounds.questions_max {
             return Err(TooMany::Questions(self.bounds.questions_max));
@@ -271,6 +278,13 @@ impl Holdings {
             known.depth = 0;
             self.add(bytes);
         }
+    }
+
+    /// Whether the peer has sent a call on ahead to what the question is to answer.
+    pub(crate) fn is_asked_ahead(&self, question: u32) -> bool {
+        let questions = self.questions.borrow();
+        let known = questions.get(&question);
+        known.is_some_and(|known| known.is_asked_ahead)
     }
 
     pub(crate) fn finished(&self, question: u32) {
@@ -295,6 +309,8 @@ struct Question {
     kept: u64,
     /// How many questions wait for their answers before this one can be asked.
     depth: u32,
+    /// Whether one of them does for this one's.
+    is_asked_ahead: bool,
 }
 
 /// Calls that may wait for one another's answers. The RPC layer asks each for the next on the same stack.

@@ -171,7 +171,8 @@ where
                 let receive = pin!(receive(&mut reader, &holdings));
                 match unless_failed(receive, &holdings, &backlog).await? {
                     Some(incoming) if !takes_resolutions && incoming.is_resolution() => {
-                        backlog.borrow_mut().push(&incoming.unimplemented()?)?;
+                        let answer = incoming.unimplemented()?;
+                        backlog.borrow_mut().push(&answer, None)?;
                     }
                     incoming => break incoming,
                 }
@@ -331,11 +332,12 @@ impl<W: AsyncWrite + Unpin + 'static> OutgoingMessage for Outgoing<W> {
     }
 
     fn send(self: Box<Self>) -> (Promise<(), Error>, Rc<Message>) {
-        if let Some(question) = answered_question(&self.message) {
+        let answers = answered_question(&self.message);
+        if let Some(question) = answers {
             self.holdings
                 .answered(question, self.size_in_words() as u64 * 8);
         }
-        let pushed = self.backlog.borrow_mut().push(&self.message);
+        let pushed = self.backlog.borrow_mut().push(&self.message, answers);
         let promise = match pushed {
             Ok(()) => Promise::ok(()),
             Err(error) => Promise::err(Error::disconnected(error.to_string())),

@@ -111,7 +111,7 @@ fn many_small_messages_leave_together_and_in_order() {
         for bytes in [1, 100, 70_000, 3, 200_000, 10] {
             let message = message_of(bytes);
             sent.extend(framed(&message));
-            backlog.borrow_mut().push(&message).expect("taken");
+            backlog.borrow_mut().push(&message, None).expect("taken");
         }
         let mut read = vec![0; sent.len()];
         within("all of it", far.compat().read_exact(&mut read))
@@ -121,13 +121,47 @@ fn many_small_messages_leave_together_and_in_order() {
     });
 }
 
+/// A peer that has sent a call on ahead to an answer waits for what that comes to: both are one write. An answer that it
+/// has sent nothing ahead to is written at once, and the other one a moment later where nothing comes.
+#[test]
+fn an_answer_that_nobody_waits_for_goes_with_what_comes_next() {
+    let writes = |ahead: Option<u32>, then: bool| {
+        local(async move {
+            let (near, mut far) = tokio::io::duplex(64 * 1024);
+            let holdings = Holdings::new(BOUNDS, &Everyone::new(1 << 30));
+            holdings.asked(1, None).expect("few");
+            holdings.asked(2, ahead).expect("few");
+            let backlog = Backlog::start(near.compat(), holdings);
+            let message = message_of(8);
+            tokio::time::pause();
+            let began = tokio::time::Instant::now();
+            backlog.borrow_mut().push(&message, Some(1)).expect("taken");
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            if then {
+                backlog.borrow_mut().push(&message, Some(2)).expect("taken");
+            }
+            let mut read = vec![0; 4 * framed(&message).len()];
+            let count = tokio::io::AsyncReadExt::read(&mut far, &mut read).await;
+            let messages = count.expect("readable") / framed(&message).len();
+            (messages, began.elapsed())
+        })
+    };
+    assert_eq!(writes(None, true), (1, Duration::ZERO));
+    assert_eq!(writes(Some(1), true), (2, Duration::ZERO));
+    let (messages, waited) = writes(Some(1), false);
+    assert_eq!(messages, 1);
+    assert!(!waited.is_zero() && waited <= Duration::from_millis(2));
+}
+
 #[test]
 fn closing_writes_the_rest_first() {
     local(async {
         let (near, far) = tokio::io::duplex(1024);
         let backlog = Backlog::start(near.compat(), Holdings::of_trusted_peer(1 << 20));
         let message = message_of(50_000);
-        backlog.borrow_mut().push(&message).expect("taken");
+        backlog.borrow_mut().push(&message, None).expect("taken");
         let reading = tokio::task::spawn_local(async move {
             let mut all = Vec::new();
             far.compat()
