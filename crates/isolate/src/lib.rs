@@ -52,5 +52,6 @@ pub use crate::{
     sandbox::{Sandbox, SandboxConfig, SandboxError},
     scheduler::{
         Health, Scheduler, Stats, Stepper, StepperConfig, TenantUsage, Threads, ThreadsConfig,
+        deliver_at_rest, delivers_at_rest,
     },
 };

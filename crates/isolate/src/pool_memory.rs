@@ -82,6 +82,11 @@ impl PoolMemory {
         self.used().saturating_add(room) > bytes_max
     }
 
+    /// Whether more than half is taken.
+    pub(crate) fn is_half_used(&self) -> bool {
+        self.used() > self.bytes_max() / 2
+    }
+
     /// For an isolate of a tenant whose isolates may take so much together.
     pub(crate) fn purse(&self, tenant: u64, tenant_bytes_max: u64) -> Purse {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);

@@ -331,7 +331,9 @@ impl Actor {
                 self.end_hung(around, effects);
                 return Turn::Idle;
             }
-            if cpu >= around.pace.turn_cpu_max {
+            // One that is done is not given another turn to find that out.
+            let has_more = self.is_running() || !self.mailbox.is_empty();
+            if has_more && cpu >= around.pace.turn_cpu_max {
                 return Turn::More;
             }
         }

@@ -42,11 +42,12 @@ impl Executor {
         sink: Sink,
     ) -> Self {
         let stacks_max = sandbox.config().running_max as usize;
+        let pool_memory = PoolMemory::new(pool_memory_bytes_max);
         Self {
-            queues: Mutex::new(Queues::new(stacks_max)),
+            queues: Mutex::new(Queues::new(stacks_max, pool_memory.clone())),
             sandbox,
             clock,
-            pool_memory: PoolMemory::new(pool_memory_bytes_max),
+            pool_memory,
             seed,
             sink,
             panics: AtomicU64::new(0),

@@ -15,11 +15,14 @@ pub use threads::{Threads, ThreadsConfig};
 
 use crate::message::Message;
 use coracle_loader::Sign;
+use std::cell::Cell;
 
 /// Where isolates run. What is sent is bytes and numbers, so that it can be a thread or another process.
 pub trait Scheduler: Send + Sync {
-    /// Sends a message. Never waits.
+    /// Sends a message. Never waits. On a thread that [delivers at rest](deliver_at_rest) it may go no sooner than then.
     fn send(&self, message: Message);
+    /// Lets what was sent go. To be called whenever a thread that delivers at rest comes to rest.
+    fn deliver(&self) {}
     /// As [`Scheduler::send`], by somebody who calls [`Scheduler::assist`] right after: no thread needs to be woken.
     fn send_unheard(&self, message: Message) {
         self.send(message);
@@ -43,6 +46,22 @@ pub trait Scheduler: Send + Sync {
     fn health(&self) -> Health;
     /// Figures for metrics.
     fn stats(&self) -> Stats;
+}
+
+thread_local! {
+    static DELIVERS_AT_REST: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Promises that this thread calls [`Scheduler::deliver`] whenever it comes to rest, so that messages which it sends in the
+/// meantime may go together.
+pub fn deliver_at_rest() {
+    DELIVERS_AT_REST.set(true);
+}
+
+/// Whether this thread has [promised](deliver_at_rest) to.
+#[must_use]
+pub fn delivers_at_rest() -> bool {
+    DELIVERS_AT_REST.get()
 }
 
 /// Whether a scheduler is well.

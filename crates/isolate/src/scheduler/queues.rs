@@ -2,13 +2,14 @@
 //!
 //! Isolates share a few threads. Each runs for a fifth of a millisecond at a time. First comes the tenant that has had least
 //! of the CPU for its weight ([`Shares`]); among its isolates, who is new or was waiting goes before who has just used a
-//! whole slice, though not always, so that neither can starve the other. Cancelling, ending and wall time come before all
-//! of that, and run no code. This is plain data under one lock: nothing here runs a guest or calls out.
+//! whole slice, though not always, so that neither can starve the other. Cancelling and wall time come before all of that,
+//! and so does ending who is in the middle of running code; none of them runs any. Ending who rests can wait a little. This is plain data under one lock: nothing here runs a guest or calls out.
 
 use super::{alarms::Alarms, shares::Shares};
 use crate::{
     actor::{Actor, Alarm, AlarmChange, AlarmOf, Mail, Turn},
     message::{Call, WorkerSpec},
+    pool_memory::PoolMemory,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -17,6 +18,10 @@ use std::{
 
 /// After this many isolates that were waiting, one that has used a whole slice gets its turn.
 const FRESH_IN_A_ROW_MAX: u32 = 8;
+/// After this many turns of others, an isolate that rests and was told to end is ended,
+const BEFORE_ENDING_MAX: u32 = 8;
+/// and earlier where there are more of them than this, or memory may be needed.
+const ENDING_MAX: usize = 8;
 /// A tenant runs at most so many times the isolates that could still run beside: an eighth of the stacks is left by the
 /// greediest, an eighth of that by the next.
 const SHARE_OF_WHAT_IS_LEFT: usize = 7;
@@ -32,6 +37,9 @@ const ALARMS_AT_ONCE_MAX: usize = 1_000;
 pub(super) struct Queues {
     isolates: HashMap<u64, Slot>,
     urgent: VecDeque<Ticket>,
+    ending: VecDeque<Ticket>,
+    /// Turns of others since `ending` had one, or was empty.
+    before_ending: u32,
     /// The other two lanes of each tenant. One that has been here stays: there are as many as can log in.
     tenants: HashMap<u64, Lanes>,
     /// What each of them has had of the CPU, and so whose turn it is.
@@ -50,6 +58,7 @@ pub(super) struct Queues {
     rest_last: u64,
     alarms: Alarms,
     calls: usize,
+    pool_memory: PoolMemory,
     /// Threads that wait for work.
     pub(super) parked: usize,
     /// When one of them looks around by itself, as far as that is known.
@@ -67,6 +76,8 @@ struct Ticket {
 enum Lane {
     /// Has mail that is acted on without running code.
     Urgent,
+    /// Rests, and has to be ended, which nobody waits for.
+    Ending,
     /// New, or was waiting.
     Fresh,
     /// Has used a whole slice.
@@ -98,9 +109,21 @@ struct Slot {
     rest: Option<u64>,
     /// It was told to end: what comes now comes too late.
     ending: bool,
+    /// What it has is part of a quota of its tenant's.
+    has_quota: bool,
     wall_ms_max: u64,
     /// Calls that have not been answered. Whatever happens to the actor, each of them is, once.
     open: BTreeSet<u64>,
+}
+
+impl Slot {
+    /// Where it waits with urgent mail. What belongs to a quota is given back at once: the tenant's next isolate may need it.
+    fn urgent_lane(&self) -> Lane {
+        match self.ending && !self.running && !self.has_quota {
+            true => Lane::Ending,
+            false => Lane::Urgent,
+        }
+    }
 }
 
 /// An isolate whose turn it is.
@@ -115,10 +138,12 @@ pub(super) struct Taken {
 
 impl Queues {
     /// `stacks_max`: stacks that there are, so that no more isolates can be in the middle of running code at once.
-    pub(super) fn new(stacks_max: usize) -> Self {
+    pub(super) fn new(stacks_max: usize, pool_memory: PoolMemory) -> Self {
         Self {
             isolates: HashMap::new(),
             urgent: VecDeque::new(),
+            ending: VecDeque::new(),
+            before_ending: 0,
             tenants: HashMap::new(),
             shares: Shares::default(),
             ticket_last: 0,
@@ -131,6 +156,7 @@ impl Queues {
             rest_last: 0,
             alarms: Alarms::default(),
             calls: 0,
+            pool_memory,
             parked: 0,
             parked_until: Duration::MAX,
         }
@@ -166,6 +192,7 @@ impl Queues {
     /// Makes a slot. One that is there already stays: ids are never reused.
     pub(super) fn start(&mut self, isolate: u64, worker: WorkerSpec) {
         let (tenant, wall_ms_max) = (worker.tenant, worker.limits.wall_ms_max);
+        let has_quota = worker.share.memory_bytes_max < u64::MAX;
         self.shares.set_weight(tenant, worker.share.weight);
         self.isolates.entry(isolate).or_insert_with(|| Slot {
             tenant,
@@ -177,6 +204,7 @@ impl Queues {
             stack: false,
             rest: None,
             ending: false,
+            has_quota,
             wall_ms_max,
             open: BTreeSet::new(),
         });
@@ -232,10 +260,15 @@ impl Queues {
             return false;
         }
         match slot.place {
-            Some((Lane::Urgent, _)) => false,
+            Some((Lane::Urgent | Lane::Ending, _)) => false,
             Some(_) if !urgent => false,
             _ => {
-                self.queue(isolate, if urgent { Lane::Urgent } else { Lane::Fresh });
+                let lane = if urgent {
+                    slot.urgent_lane()
+                } else {
+                    Lane::Fresh
+                };
+                self.queue(isolate, lane);
                 true
             }
         }
@@ -258,6 +291,7 @@ impl Queues {
         let lanes = self.tenants.entry(tenant).or_default();
         match lane {
             Lane::Urgent => return self.urgent.push_back(ticket),
+            Lane::Ending => return self.ending.push_back(ticket),
             Lane::Fresh => lanes.fresh.push_back(ticket),
             Lane::Used => lanes.used.push_back(ticket),
         }
@@ -266,7 +300,8 @@ impl Queues {
 
     /// Takes the isolate whose turn it is.
     pub(super) fn take_next(&mut self) -> Option<Taken> {
-        if let Some(isolate) = self.first_urgent() {
+        let urgent = self.first_urgent().or_else(|| self.first_ending_overdue());
+        if let Some(isolate) = urgent {
             return self.take(isolate, true);
         }
         // Once every stack is in use, only those that hold one go on.
@@ -283,21 +318,32 @@ impl Queues {
                 let used = queues.first_used(tenant, false);
                 used.or_else(|| queues.first_fresh(tenant))
             }
-        })?;
-        self.take(isolate, false)
+        });
+        self.take_or_end(isolate)
     }
 
     /// Takes an isolate that is new or was waiting, or has urgent mail: nothing that may be in the middle of something
     /// long.
     pub(super) fn take_fresh(&mut self) -> Option<Taken> {
-        if let Some(isolate) = self.first_urgent() {
+        let urgent = self.first_urgent().or_else(|| self.first_ending_overdue());
+        if let Some(isolate) = urgent {
             return self.take(isolate, true);
         }
-        if self.stacks >= self.stacks_max {
-            return None;
+        let isolate = match self.stacks < self.stacks_max {
+            true => self.first_by_share(Self::first_fresh),
+            false => None,
+        };
+        self.take_or_end(isolate)
+    }
+
+    /// Takes an isolate to run, or where there is none the first that has to be ended.
+    fn take_or_end(&mut self, isolate: Option<u64>) -> Option<Taken> {
+        if let Some(isolate) = isolate {
+            self.before_ending += u32::from(!self.ending.is_empty());
+            return self.take(isolate, false);
         }
-        let isolate = self.first_by_share(Self::first_fresh)?;
-        self.take(isolate, false)
+        let ending = self.first_ending()?;
+        self.take(ending, true)
     }
 
     /// What `first_of` finds of the first tenant, in the order of their turns, of which it finds anything.
@@ -326,6 +372,22 @@ impl Queues {
     fn first_urgent(&mut self) -> Option<u64> {
         let isolates = &self.isolates;
         first_in(isolates, &mut self.urgent, Lane::Urgent, |_| true)
+    }
+
+    fn first_ending(&mut self) -> Option<u64> {
+        self.before_ending = 0;
+        first_in(&self.isolates, &mut self.ending, Lane::Ending, |_| true)
+    }
+
+    /// The same, if it has waited for enough others.
+    fn first_ending_overdue(&mut self) -> Option<u64> {
+        if self.ending.is_empty() {
+            return None;
+        }
+        let overdue = self.before_ending >= BEFORE_ENDING_MAX
+            || self.ending.len() > ENDING_MAX
+            || self.pool_memory.is_half_used();
+        overdue.then(|| self.first_ending())?
     }
 
     /// The first of a tenant's that has used a whole slice; where `only_with_stack`, of those that hold a stack.
@@ -457,7 +519,7 @@ impl Queues {
             return;
         };
         let lane = if slot.inbox.iter().any(Mail::is_urgent) {
-            Lane::Urgent
+            slot.urgent_lane()
         } else {
             match turn {
                 Turn::More => Lane::Used,
@@ -479,8 +541,8 @@ impl Queues {
         };
         slot.actor = Some(actor);
         let lane = match slot.place {
-            Some((Lane::Urgent, _)) => return,
-            _ if slot.inbox.iter().any(Mail::is_urgent) => Lane::Urgent,
+            Some((Lane::Urgent | Lane::Ending, _)) => return,
+            _ if slot.inbox.iter().any(Mail::is_urgent) => slot.urgent_lane(),
             Some(_) => return,
             None if slot.inbox.is_empty() => return,
             None => Lane::Fresh,

@@ -118,8 +118,8 @@ impl Beat {
 
 /// Threads that assist at once; one more leaves its isolate to a thread of ours.
 const ASSISTANTS_MAX: usize = 8;
-/// Turns that one assistance takes at most: a call, and the end of the isolate that served the one before.
-const ASSISTED_TURNS_MAX: usize = 2;
+/// Turns that one assistance takes at most: a call, what follows on it, and the end of the isolate that served the one before.
+const ASSISTED_TURNS_MAX: usize = 4;
 /// A turn that takes this long while its thread works is a stuck thread.
 const TURN_LOST_AFTER: Duration = Duration::from_secs(1);
 /// The same where the thread does not work: it waits for a core, or for ever.

@@ -24,7 +24,7 @@ struct Turned {
 impl Machine {
     fn new() -> Self {
         Self {
-            queues: Queues::new(10_000),
+            queues: Queues::new(10_000, PoolMemory::new(1_000)),
             isolate_last: 0,
             turns: Vec::new(),
         }
@@ -246,4 +246,85 @@ fn cpu_is_counted_as_it_was_used() {
     assert_eq!(machine.queues.cpu_of(1), SLICE * turns(1));
     assert_eq!(machine.queues.cpu_of(2), SLICE * 2 * turns(2));
     assert_eq!(machine.queues.cpu_of(3), Duration::ZERO);
+}
+
+impl Machine {
+    fn end(&mut self, isolate: u64) {
+        self.queues.end(isolate);
+        self.queues.post(isolate, Mail::End);
+    }
+
+    /// After how many turns of others an isolate is ended.
+    fn turns_until_ended(&mut self, isolate: u64) -> usize {
+        let turns = (0..).find(|_| {
+            let taken = self.take();
+            if taken.isolate == isolate {
+                assert!(taken.urgent, "it has no code to run any more");
+                self.queues.remove(isolate);
+                return true;
+            }
+            self.put_back(taken, SLICE, Turn::More);
+            false
+        });
+        turns.expect("it is ended")
+    }
+}
+
+/// Nobody waits for the end of an isolate that rests, so others go first, but not for long.
+#[test]
+fn who_rests_is_ended_after_those_who_run_but_soon() {
+    let mut machine = Machine::new();
+    let resting = machine.start(1, 1);
+    machine.end(resting);
+    assert_eq!(
+        machine.turns_until_ended(resting),
+        0,
+        "nobody else is there"
+    );
+    let resting = machine.start(1, 1);
+    machine.end(resting);
+    machine.call(2, 1);
+    let turns = machine.turns_until_ended(resting);
+    assert_eq!(turns, BEFORE_ENDING_MAX as usize);
+}
+
+/// They do not pile up: the memory that they have is somebody else's next.
+#[test]
+fn of_those_who_rest_and_have_to_be_ended_few_wait() {
+    let mut machine = Machine::new();
+    machine.call(2, 1);
+    let ending: Vec<u64> = (0..=ENDING_MAX).map(|_| machine.start(1, 1)).collect();
+    for isolate in &ending {
+        machine.end(*isolate);
+    }
+    assert_eq!(machine.turns_until_ended(ending[0]), 0);
+}
+
+/// Memory that somebody may need is given back at once: the pool's where half of it is taken, and what a tenant has a quota of.
+#[test]
+fn who_has_what_may_be_short_is_ended_at_once() {
+    let mut machine = Machine::new();
+    machine.call(2, 1);
+    let resting = machine.start(1, 1);
+    let mut purse = machine.queues.pool_memory.purse(2, u64::MAX);
+    purse.take(501).expect("there is room");
+    machine.end(resting);
+    assert_eq!(machine.turns_until_ended(resting), 0);
+    drop(purse);
+    let resting = machine.start(1, 1);
+    let slot = machine.queues.isolates.get_mut(&resting);
+    slot.expect("it is there").has_quota = true;
+    machine.end(resting);
+    assert_eq!(machine.turns_until_ended(resting), 0);
+}
+
+/// One that is in the middle of running code is ended before it goes on.
+#[test]
+fn who_runs_is_ended_at_once() {
+    let mut machine = Machine::new();
+    machine.call(2, 1);
+    let running = machine.start(1, 1);
+    machine.queues.set_running(running, true);
+    machine.end(running);
+    assert_eq!(machine.turns_until_ended(running), 0);
 }
