@@ -69,7 +69,7 @@ fn verdict(outcome: Outcome) -> Verdict {
 }
 
 /// What `serve` starts by itself is confined: no privileges to be had, system calls filtered, no environment, and no file
-/// open but the socket and what the pool needs.
+/// open but the pipes to and from the server and what the pool needs.
 #[tokio::test]
 async fn a_cordon_has_nothing_that_it_does_not_need() {
     let server = Server::start();
@@ -97,16 +97,14 @@ async fn a_cordon_has_nothing_that_it_does_not_need() {
             .map(|target| target.to_string_lossy().into_owned())
             .collect();
         for target in &targets {
-            let known = target.starts_with("socket:")
+            let known = target.starts_with("pipe:")
                 || target.starts_with("/memfd:")
                 || target == "/dev/null"
                 || target == &format!("/proc/{cordon}/pagemap");
             assert!(known, "{target} of {targets:?}");
         }
-        let sockets = targets
-            .iter()
-            .filter(|target| target.starts_with("socket:"));
-        assert_eq!(sockets.count(), 1, "{targets:?}");
+        let pipes = targets.iter().filter(|target| target.starts_with("pipe:"));
+        assert_eq!(pipes.count(), 2, "{targets:?}");
         let limits = fs::read_to_string(format!("/proc/{cordon}/limits")).unwrap();
         let core = limits
             .lines()

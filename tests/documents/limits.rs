@@ -10,7 +10,7 @@ use std::fs;
 const PAGE: &str = "docs/limits.md";
 
 /// Constants that look like bounds and are none that anybody could meet: each with the reason.
-const NO_LIMITS: [(&str, &str); 40] = [
+const NO_LIMITS: [(&str, &str); 45] = [
     (
         "cordon::confine::DESCRIPTORS_MAX",
         "what a cordon's own pool needs",
@@ -85,6 +85,20 @@ const NO_LIMITS: [(&str, &str); 40] = [
     (
         "isolate::sandbox::ATTEMPTS_MAX",
         "of a system call at the start",
+    ),
+    ("cordon::cordon::POSTED_BYTES_MAX", "goes at once then"),
+    ("cordon::cordon::POSTED_MAX", "goes at once then"),
+    (
+        "cordon::cordons::voice::FRAMES_AT_ONCE_MAX",
+        "others have a turn in between",
+    ),
+    (
+        "isolate::scheduler::queues::BEFORE_ENDING_MAX",
+        "an order of turns",
+    ),
+    (
+        "isolate::scheduler::queues::ENDING_MAX",
+        "an order of turns",
     ),
     (
         "isolate::scheduler::queues::ALARMS_AT_ONCE_MAX",

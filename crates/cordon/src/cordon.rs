@@ -1,16 +1,20 @@
 //! One cordon from the outside: its process, what waits to be sent to it, and its ledger.
 
 use crate::{
-    frame, hand_over,
+    frame,
+    hand_over::{self, Pipe},
     ledger::Ledger,
     process,
     protocol::{Order, State, Used},
 };
 use coracle_isolate::HandedDown;
-use rustix::net::{SendFlags, send};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::{Errno, ioctl_fionbio, ioctl_fionread, write},
+};
 use std::{
     collections::{HashMap, VecDeque},
-    io::{self, Write},
+    io,
     os::{
         fd::{AsFd, OwnedFd},
         unix::{net::UnixStream, process::ExitStatusExt},
@@ -28,11 +32,33 @@ use std::{
 /// does not read.
 const BACKLOG_BYTES_MAX: usize = 1 << 30;
 
+/// Orders that wait to go together, at most: the first should not wait long while isolates have nothing to do.
+const POSTED_MAX: usize = 8;
+/// The same in bytes.
+const POSTED_BYTES_MAX: usize = 64 << 10;
+
+/// How often whoever waits for a full pipe looks whether it still matters.
+const LOOK_EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// What has become of an order that was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Posted {
+    /// It waits, and it is the first one.
+    First,
+    /// It waits with others, or nothing does.
+    More,
+}
+
 /// A cordon, from before its process is there until after it is gone.
 pub(crate) struct Cordon {
     /// Never reused.
     pub(crate) id: u64,
     outgoing: Mutex<Outgoing>,
+    /// What it has said and nobody has read, once its process is there.
+    said: Mutex<Option<OwnedFd>>,
     wake: Condvar,
     ledger: Mutex<Ledger>,
     state: Mutex<State>,
@@ -66,10 +92,14 @@ const STARVED_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct Outgoing {
-    /// There once the process is.
-    socket: Option<UnixStream>,
-    frames: VecDeque<Vec<u8>>,
-    bytes: usize,
+    /// There once the process is. It does not wait.
+    pipe: Option<OwnedFd>,
+    /// Frames that go together.
+    posted: Vec<u8>,
+    posted_count: usize,
+    /// Frames that the pipe did not take.
+    backlog: VecDeque<Vec<u8>>,
+    backlog_bytes: usize,
     /// Whether the thread that writes is in the middle of a frame.
     writing: bool,
     closed: bool,
@@ -80,6 +110,7 @@ impl Cordon {
         Self {
             id,
             outgoing: Mutex::default(),
+            said: Mutex::default(),
             wake: Condvar::new(),
             ledger: Mutex::default(),
             state: Mutex::default(),
@@ -101,15 +132,22 @@ impl Cordon {
 
     // --- its process ---
 
-    /// Starts the process: `executable cordon`, with nothing of ours but a socket and the image.
+    /// Starts the process: `executable cordon`, with nothing of ours but pipes and the image. What it says comes out of the
+    /// one that is returned.
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn spawn(&self, executable: &Path, image: HandedDown) -> io::Result<UnixStream> {
+    pub(crate) fn spawn(&self, executable: &Path, image: HandedDown) -> io::Result<OwnedFd> {
         let (ours, theirs) = UnixStream::pair()?;
+        let (orders, told) = (Pipe::new()?, Pipe::new()?);
+        ioctl_fionbio(&orders.writer, true)?;
         let mut process = whole(&self.process);
-        let outgoing = ours.try_clone()?;
-        hand_over::give(&ours, image.transpiler.as_ref().map(AsFd::as_fd))?;
+        hand_over::give(
+            &ours,
+            orders.reader.as_fd(),
+            told.writer.as_fd(),
+            image.transpiler.as_ref().map(AsFd::as_fd),
+        )?;
         let child = Command::new(executable)
             .arg("cordon")
             .env_clear()
@@ -120,10 +158,10 @@ impl Cordon {
             .spawn()?;
         *process = Some(child);
         drop(process);
-        let mut waiting = whole(&self.outgoing);
-        waiting.socket = Some(outgoing);
+        whole(&self.said).get_or_insert(told.reader.try_clone()?);
+        whole(&self.outgoing).pipe = Some(orders.writer);
         self.wake.notify_all();
-        Ok(ours)
+        Ok(told.reader)
     }
 
     /// The process, while there is one.
@@ -172,11 +210,9 @@ impl Cordon {
     pub(crate) fn close(&self) {
         let mut outgoing = whole(&self.outgoing);
         outgoing.closed = true;
-        outgoing.frames.clear();
-        if let Some(socket) = outgoing.socket.take() {
-            // Whoever is in the middle of writing to it goes on.
-            let _ = socket.shutdown(std::net::Shutdown::Both);
-        }
+        outgoing.backlog.clear();
+        outgoing.posted.clear();
+        outgoing.pipe = None;
         drop(outgoing);
         self.wake.notify_all();
     }
@@ -186,7 +222,7 @@ impl Cordon {
         self.close();
         let process = whole(&self.process).take();
         let status = process.and_then(|mut process| {
-            // One that only closed its socket still runs.
+            // One that only closed its pipe still runs.
             let status = process.try_wait().ok().flatten();
             let _ = process.kill();
             status.or_else(|| process.wait().ok())
@@ -269,39 +305,90 @@ impl Cordon {
         anew
     }
 
-    /// Sends an order, at once if the socket takes it, and never waits.
-    pub(crate) fn send(&self, order: &Order) {
-        let Ok(frame) = frame::frame(order) else {
-            return self.end("it was to be sent more than a frame holds");
-        };
+    /// Puts an order with those that [`Cordon::deliver`] sends. Where that would be many, they go at once.
+    pub(crate) fn post(&self, order: &Order) -> Posted {
         let mut outgoing = whole(&self.outgoing);
         if outgoing.closed {
+            return Posted::More;
+        }
+        let outcome = frame::append(order, &mut outgoing.posted);
+        if outcome.is_err() {
+            drop(outgoing);
+            self.end("it was to be sent more than a frame holds");
+            return Posted::More;
+        }
+        outgoing.posted_count += 1;
+        if outgoing.posted_count >= POSTED_MAX || outgoing.posted.len() >= POSTED_BYTES_MAX {
+            self.deliver_from(outgoing);
+            return Posted::More;
+        }
+        match outgoing.posted_count {
+            1 => Posted::First,
+            _ => Posted::More,
+        }
+    }
+
+    /// Sends what was posted, at once if the pipe takes it, and never waits.
+    pub(crate) fn deliver(&self) {
+        self.deliver_from(whole(&self.outgoing));
+    }
+
+    /// Sends an order and whatever was posted before.
+    pub(crate) fn send(&self, order: &Order) {
+        self.post(order);
+        self.deliver();
+    }
+
+    fn deliver_from(&self, mut outgoing: MutexGuard<'_, Outgoing>) {
+        if outgoing.closed || outgoing.posted.is_empty() {
             return;
         }
-        let written = match &outgoing.socket {
-            Some(socket) if outgoing.frames.is_empty() && !outgoing.writing => {
-                // What is wrong, if it is not just full, its reader finds out.
-                let at_once = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-                send(socket.as_fd(), &frame, at_once).unwrap_or_default()
+        let written = match &outgoing.pipe {
+            // What is wrong, if it is not just full, its reader finds out.
+            Some(pipe) if outgoing.backlog.is_empty() && !outgoing.writing => {
+                write(pipe, &outgoing.posted).unwrap_or_default()
             }
             _ => 0,
         };
-        if written == frame.len() {
+        outgoing.posted_count = 0;
+        if written == outgoing.posted.len() {
+            outgoing.posted.clear();
+            outgoing.posted.shrink_to(frame::BUFFER_KEPT_BYTES);
             return;
         }
-        let rest = if written == 0 {
-            frame
-        } else {
-            frame[written..].to_vec()
-        };
-        outgoing.bytes += rest.len();
-        outgoing.frames.push_back(rest);
-        let stuck = outgoing.bytes > BACKLOG_BYTES_MAX;
+        let mut rest = std::mem::take(&mut outgoing.posted);
+        rest.drain(..written);
+        outgoing.backlog_bytes += rest.len();
+        outgoing.backlog.push_back(rest);
+        let stuck = outgoing.backlog_bytes > BACKLOG_BYTES_MAX;
         drop(outgoing);
         self.wake.notify_all();
         if stuck {
             self.end("it did not read what it was sent");
         }
+    }
+
+    /// Whether it has said something that nobody has read yet.
+    pub(crate) fn is_unread(&self) -> bool {
+        let said = whole(&self.said);
+        let pipe = said.as_ref();
+        pipe.is_some_and(|pipe| ioctl_fionread(pipe).is_ok_and(|bytes| bytes > 0))
+    }
+
+    /// Writes all of it, and waits as long as that takes, unless nothing more is to be sent.
+    fn write_all(&self, pipe: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if whole(&self.outgoing).closed {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            let mut writable = [PollFd::new(pipe, PollFlags::OUT)];
+            match poll(&mut writable, Some(&LOOK_EVERY)).and_then(|_| write(pipe, bytes)) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Writes what could not be sent at once, on a thread of its own, until the cordon is gone.
@@ -311,11 +398,11 @@ impl Cordon {
             if outgoing.closed {
                 return;
             }
-            let Some(socket) = outgoing
-                .socket
+            let Some(pipe) = outgoing
+                .pipe
                 .as_ref()
-                .filter(|_| !outgoing.frames.is_empty())
-                .and_then(|socket| socket.try_clone().ok())
+                .filter(|_| !outgoing.backlog.is_empty())
+                .and_then(|pipe| pipe.try_clone().ok())
             else {
                 outgoing = self
                     .wake
@@ -323,18 +410,18 @@ impl Cordon {
                     .unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let Some(frame) = outgoing.frames.pop_front() else {
+            let Some(frame) = outgoing.backlog.pop_front() else {
                 continue;
             };
             outgoing.writing = true;
             drop(outgoing);
-            let written = (&socket).write_all(&frame);
+            let written = self.write_all(&pipe, &frame);
             outgoing = whole(&self.outgoing);
             outgoing.writing = false;
-            outgoing.bytes = outgoing.bytes.saturating_sub(frame.len());
+            outgoing.backlog_bytes = outgoing.backlog_bytes.saturating_sub(frame.len());
             if written.is_err() {
                 // Its reader finds out.
-                outgoing.frames.clear();
+                outgoing.backlog.clear();
                 outgoing.closed = true;
             }
         }
@@ -366,23 +453,64 @@ fn manner(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::{Filled, Frames};
+
+    /// What a process of the cordon would read from.
+    fn orders(cordon: &Cordon) -> OwnedFd {
+        let Pipe { reader, writer } = Pipe::new().unwrap();
+        ioctl_fionbio(&writer, true).unwrap();
+        whole(&cordon.outgoing).pipe = Some(writer);
+        reader
+    }
+
+    /// What the next order says.
+    fn told_bytes_max(frames: &mut Frames, orders: &OwnedFd) -> u64 {
+        loop {
+            if let Some(content) = frames.next().unwrap() {
+                let Order::PoolMemory { bytes_max } = frame::content(content).unwrap() else {
+                    panic!("another order");
+                };
+                return bytes_max;
+            }
+            let filled = frames.fill(orders).unwrap();
+            assert_ne!(filled, Filled::End);
+        }
+    }
+
+    #[test]
+    fn orders_that_are_posted_go_together_and_not_later_than_when_they_are_many() {
+        let cordon = Cordon::new(1, Duration::ZERO);
+        let orders = orders(&cordon);
+        let post = |bytes_max| cordon.post(&Order::PoolMemory { bytes_max });
+        let mut frames = Frames::new(100);
+        assert_eq!(post(0), Posted::First);
+        assert_eq!(post(1), Posted::More);
+        assert_eq!(ioctl_fionread(&orders).unwrap(), 0);
+        cordon.deliver();
+        assert_ne!(ioctl_fionread(&orders).unwrap(), 0);
+        for expected in 0..2 {
+            assert_eq!(told_bytes_max(&mut frames, &orders), expected);
+        }
+        assert_eq!(post(2), Posted::First);
+        for bytes_max in 3..2 + POSTED_MAX as u64 {
+            assert_eq!(post(bytes_max), Posted::More);
+        }
+        for expected in 2..2 + POSTED_MAX as u64 {
+            assert_eq!(told_bytes_max(&mut frames, &orders), expected);
+        }
+    }
 
     #[test]
     fn what_is_sent_before_there_is_a_process_waits_for_it() {
         let cordon = Cordon::new(1, Duration::ZERO);
         let order = Order::PoolMemory { bytes_max: 7 };
         cordon.send(&order);
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        whole(&cordon.outgoing).socket = Some(ours);
+        let orders = orders(&cordon);
         std::thread::scope(|scope| {
             scope.spawn(|| cordon.write_on());
-            let (mut reader, mut buffer) = (&theirs, Vec::new());
+            let mut frames = Frames::new(100);
             for _ in 0..2 {
-                assert!(frame::read(&mut reader, &mut buffer, 100).unwrap());
-                let Order::PoolMemory { bytes_max } = frame::content(&buffer).unwrap() else {
-                    panic!("another order");
-                };
-                assert_eq!(bytes_max, 7);
+                assert_eq!(told_bytes_max(&mut frames, &orders), 7);
                 cordon.send(&order);
             }
             assert_eq!(cordon.bury(), "its process could not be started");
@@ -390,21 +518,18 @@ mod tests {
     }
 
     #[test]
-    fn orders_stay_in_order_and_whole_where_the_socket_is_full() {
+    fn orders_stay_in_order_and_whole_where_the_pipe_is_full() {
         let cordon = Cordon::new(1, Duration::ZERO);
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        whole(&cordon.outgoing).socket = Some(ours);
+        let orders = orders(&cordon);
         std::thread::scope(|scope| {
             scope.spawn(|| cordon.write_on());
-            // Far more than a socket holds, while nobody reads.
+            // Far more than a pipe holds, while nobody reads.
             for bytes_max in 0..100_000 {
                 cordon.send(&Order::PoolMemory { bytes_max });
             }
-            let (mut reader, mut buffer) = (io::BufReader::new(&theirs), Vec::new());
+            let mut frames = Frames::new(100);
             for expected in 0..100_000 {
-                assert!(frame::read(&mut reader, &mut buffer, 100).unwrap());
-                let order = frame::content(&buffer).unwrap();
-                assert!(matches!(order, Order::PoolMemory { bytes_max } if bytes_max == expected));
+                assert_eq!(told_bytes_max(&mut frames, &orders), expected);
             }
             cordon.bury();
         });

@@ -1,22 +1,26 @@
 //! All cordons of a server: where isolates go, what comes back, and what becomes of those that are lost.
 
 mod keep;
+mod voice;
+
+pub use voice::{Heard, Voice};
 
 use crate::{
-    cordon::Cordon,
+    cordon::{Cordon, Posted},
     protocol::{Order, SetUp},
 };
 use coracle_isolate::{
     Clock, Event, HandedDown, Health, Image, Message, SandboxConfig, Scheduler, Stats, TenantUsage,
-    ThreadsConfig, WorkerSpec,
+    ThreadsConfig, WorkerSpec, delivers_at_rest,
 };
 use coracle_loader::{CordonKey, Sign, Suspicions, TenantId};
 use std::{
     collections::HashMap,
     io,
+    os::fd::OwnedFd,
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
@@ -65,6 +69,9 @@ struct Shared {
     cordons_max: usize,
     clock: Arc<dyn Clock>,
     sink: Box<dyn Fn(Event) + Send + Sync>,
+    listener: OnceLock<Box<Listener>>,
+    /// Cordons that have been posted something which has not been delivered.
+    posted: Mutex<Vec<Arc<Cordon>>>,
     places: Mutex<Places>,
     /// Told when a cordon is ready, or is not going to be.
     settled: Condvar,
@@ -73,6 +80,9 @@ struct Shared {
     fresh_bytes: AtomicU64,
     lost: AtomicU64,
 }
+
+/// Is given what a cordon says, and the pipe that it says it over.
+type Listener = dyn Fn(OwnedFd, Voice) + Send + Sync;
 
 /// Who is where.
 #[derive(Default)]
@@ -153,6 +163,8 @@ impl Cordons {
             cordons_max: cordons_max.max(2),
             clock,
             sink: Box::new(sink),
+            listener: OnceLock::new(),
+            posted: Mutex::default(),
             places: Mutex::default(),
             settled: Condvar::new(),
             closing: AtomicBool::new(false),
@@ -173,6 +185,12 @@ impl Cordons {
             cordons.shared.wait_for(&first)?;
         }
         Ok(cordons)
+    }
+
+    /// From now on what cordons say is heard by `listener`, which is given each once it is ready, with a pipe that does not
+    /// wait, and not on threads of their own: a thread that does the rest of the work as well need not be woken for it. Only the first listener counts.
+    pub fn hear_on(&self, listener: impl Fn(OwnedFd, Voice) + Send + Sync + 'static) {
+        let _ = self.shared.listener.set(Box::new(listener));
     }
 
     /// The processes that isolates are in, in no order, those that start included.
@@ -205,6 +223,13 @@ impl Drop for Cordons {
 impl Scheduler for Cordons {
     fn send(&self, message: Message) {
         self.shared.send(message);
+    }
+
+    fn deliver(&self) {
+        let posted = std::mem::take(&mut *self.shared.posted());
+        for cordon in posted {
+            cordon.deliver();
+        }
     }
 
     fn is_memory_short(&self) -> bool {
@@ -280,6 +305,10 @@ impl Shared {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn posted(&self) -> MutexGuard<'_, Vec<Arc<Cordon>>> {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn now(&self) -> Duration {
         self.clock.monotonic()
     }
@@ -320,7 +349,17 @@ impl Shared {
             }
         }
         if let Some(cordon) = cordon {
-            cordon.send(&Order::Message(message));
+            self.post(&cordon, message);
+        }
+    }
+
+    /// Sends a message, together with others where this thread delivers them when it comes to rest.
+    fn post(&self, cordon: &Arc<Cordon>, message: Message) {
+        let order = Order::Message(message);
+        if !delivers_at_rest() {
+            cordon.send(&order);
+        } else if cordon.post(&order) == Posted::First {
+            self.posted().push(Arc::clone(cordon));
         }
     }
 
@@ -348,7 +387,7 @@ impl Shared {
             places.isolates.insert(isolate, Arc::clone(&cordon));
             drop(places);
             let worker = worker.clone();
-            return cordon.send(&Order::Message(Message::Start { isolate, worker }));
+            return self.post(&cordon, Message::Start { isolate, worker });
         }
     }
 
@@ -430,7 +469,8 @@ impl Shared {
                     true => SILENCE_MAX,
                     false => START_MAX,
                 };
-                let trouble = if cordon.silence(now) > allowed {
+                // What it has said and nobody has read is our fault.
+                let trouble = if cordon.silence(now) > allowed && !cordon.is_unread() {
                     Some("the process that it was in was stuck")
                 } else if cordon.ledger().is_overdue(now) {
                     Some("the process that it was in did not keep to a limit")

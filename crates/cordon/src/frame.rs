@@ -1,62 +1,122 @@
 //! Frames: a length of four bytes, little-endian, and as many bytes of CBOR.
 
 use minicbor::{Decode, Encode};
-use std::io::{self, ErrorKind, Read};
+use rustix::{buffer::spare_capacity, io::Errno};
+use std::{
+    io::{self, ErrorKind},
+    os::fd::AsFd,
+};
 
 /// Bytes before the content.
 const HEAD_BYTES: usize = 4;
-
-/// Writes `content` down as a frame.
-///
-/// # Errors
-/// When it takes more bytes than a frame may have at all.
-pub(crate) fn frame(content: &impl Encode<()>) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; HEAD_BYTES];
-    // Writing to memory can't fail.
-    let _ = minicbor::encode(content, &mut bytes);
-    let length = u32::try_from(bytes.len() - HEAD_BYTES).map_err(|_| ErrorKind::FileTooLarge)?;
-    bytes[..HEAD_BYTES].copy_from_slice(&length.to_le_bytes());
-    Ok(bytes)
-}
-
-/// Reads the next frame into `buffer`, which is kept for the next one. False at the end.
-///
-/// # Errors
-/// When reading fails, the end comes in the middle, or the frame is longer than `bytes_max`. Memory is taken as bytes come,
-/// not as they are promised.
-pub(crate) fn read(
-    reader: &mut impl Read,
-    buffer: &mut Vec<u8>,
-    bytes_max: u64,
-) -> io::Result<bool> {
-    let mut head = [0; HEAD_BYTES];
-    let read = loop {
-        match reader.read(&mut head) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            read => break read?,
-        }
-    };
-    if read == 0 {
-        return Ok(false);
-    }
-    reader.read_exact(&mut head[read..])?;
-    let length = u64::from(u32::from_le_bytes(head));
-    if length > bytes_max {
-        return Err(io::Error::new(
-            ErrorKind::InvalidData,
-            format!("a frame of {length} bytes, {bytes_max} are allowed"),
-        ));
-    }
-    buffer.clear();
-    buffer.shrink_to(BUFFER_KEPT_BYTES);
-    if reader.take(length).read_to_end(buffer)? as u64 != length {
-        return Err(ErrorKind::UnexpectedEof.into());
-    }
-    Ok(true)
-}
-
+/// What lies in a pipe is read together, so much at a time.
+const READ_AHEAD_BYTES: usize = 64 << 10;
 /// What is kept of a buffer that one long frame made large.
-const BUFFER_KEPT_BYTES: usize = 1 << 20;
+pub(crate) const BUFFER_KEPT_BYTES: usize = 1 << 20;
+
+/// Writes `content` down as a frame, behind those that are in `bytes`.
+///
+/// # Errors
+/// When it takes more bytes than a frame may have at all. `bytes` is as before.
+pub(crate) fn append(content: &impl Encode<()>, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0; HEAD_BYTES]);
+    // Writing to memory can't fail.
+    let _ = minicbor::encode(content, &mut *bytes);
+    let Ok(length) = u32::try_from(bytes.len() - start - HEAD_BYTES) else {
+        bytes.truncate(start);
+        return Err(ErrorKind::FileTooLarge.into());
+    };
+    bytes[start..start + HEAD_BYTES].copy_from_slice(&length.to_le_bytes());
+    Ok(())
+}
+
+/// Takes frames out of what a pipe brings. Memory is taken as bytes come, not as they are promised.
+pub(crate) struct Frames {
+    bytes: Vec<u8>,
+    /// Where the next frame begins.
+    start: usize,
+    frame_bytes_max: u64,
+}
+
+/// What reading has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// Some bytes; there may be more.
+    Part,
+    /// All bytes that there were.
+    All,
+    /// None so far, where reading may not wait.
+    Nothing,
+    /// None, and none will come.
+    End,
+}
+
+impl Frames {
+    /// Of frames that have so many bytes at most.
+    pub(crate) fn new(frame_bytes_max: u64) -> Self {
+        Self {
+            bytes: Vec::new(),
+            start: 0,
+            frame_bytes_max,
+        }
+    }
+
+    /// From here on frames may have so many bytes.
+    pub(crate) fn set_frame_bytes_max(&mut self, bytes_max: u64) {
+        self.frame_bytes_max = bytes_max;
+    }
+
+    /// The content of the next frame that has come whole.
+    ///
+    /// # Errors
+    /// When the frame is longer than allowed.
+    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        let bytes = &self.bytes[self.start..];
+        let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*head);
+        if u64::from(length) > self.frame_bytes_max {
+            let allowed = self.frame_bytes_max;
+            return Err(io::Error::new(
+                ErrorKind::InvalidData,
+                format!("a frame of {length} bytes, {allowed} are allowed"),
+            ));
+        }
+        let content = rest.get(..length as usize);
+        self.start += content.map_or(0, |content| HEAD_BYTES + content.len());
+        Ok(content)
+    }
+
+    /// Reads once; `pipe` says whether that waits.
+    ///
+    /// # Errors
+    /// When reading fails, or the end comes in the middle of a frame.
+    pub(crate) fn fill(&mut self, pipe: impl AsFd) -> io::Result<Filled> {
+        self.bytes.drain(..self.start);
+        self.start = 0;
+        if self.bytes.is_empty() {
+            self.bytes.shrink_to(BUFFER_KEPT_BYTES);
+        }
+        self.bytes.reserve(READ_AHEAD_BYTES);
+        let room = self.bytes.capacity() - self.bytes.len();
+        let read = loop {
+            match rustix::io::read(&pipe, spare_capacity(&mut self.bytes)) {
+                Ok(read) => break read,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(Filled::Nothing),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        match read {
+            0 if self.bytes.is_empty() => Ok(Filled::End),
+            0 => Err(ErrorKind::UnexpectedEof.into()),
+            _ if read < room => Ok(Filled::All),
+            _ => Ok(Filled::Part),
+        }
+    }
+}
 
 /// What a frame says: exactly one item, and nothing behind it.
 ///
@@ -77,19 +137,34 @@ pub(crate) fn content<'b, T: Decode<'b, ()>>(bytes: &'b [u8]) -> io::Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hand_over::Pipe;
     use crate::protocol::{State, Told};
+    use rustix::io::ioctl_fionbio;
+    use std::{fs::File, io::Write};
 
-    fn read_all(bytes: &[u8], bytes_max: u64) -> Vec<io::Result<Vec<u8>>> {
-        let (mut reader, mut buffer) = (bytes, Vec::new());
-        let mut frames = Vec::new();
+    fn frame(content: &impl Encode<()>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        append(content, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// What comes out of a pipe that brings these bytes, a few at a time, and then ends.
+    fn read_all(bytes: &[u8], at_once: usize, bytes_max: u64) -> io::Result<Vec<Vec<u8>>> {
+        let Pipe { reader, writer } = Pipe::new()?;
+        let mut writer = Some(File::from(writer));
+        let mut frames = Frames::new(bytes_max);
+        let mut read = Vec::new();
+        let mut pieces = bytes.chunks(at_once);
         loop {
-            match read(&mut reader, &mut buffer, bytes_max) {
-                Ok(true) => frames.push(Ok(buffer.clone())),
-                Ok(false) => return frames,
-                Err(error) => {
-                    frames.push(Err(error));
-                    return frames;
-                }
+            while let Some(content) = frames.next()? {
+                read.push(content.to_vec());
+            }
+            match (pieces.next(), &mut writer) {
+                (Some(piece), Some(writer)) => writer.write_all(piece)?,
+                _ => writer = None,
+            }
+            if frames.fill(&reader)? == Filled::End {
+                return Ok(read);
             }
         }
     }
@@ -104,25 +179,44 @@ mod tests {
             },
             tenants: Vec::new(),
         };
-        let one = frame(&told).unwrap();
-        let frames = read_all(&[&one[..], &one].concat(), 100);
-        assert_eq!(frames.len(), 2);
-        for bytes in frames {
-            let said: Told = content(&bytes.unwrap()).unwrap();
-            assert_eq!(format!("{said:?}"), format!("{told:?}"));
+        let mut bytes = Vec::new();
+        append(&told, &mut bytes).unwrap();
+        append(&told, &mut bytes).unwrap();
+        for at_once in [1, 3, bytes.len()] {
+            let frames = read_all(&bytes, at_once, 100).unwrap();
+            assert_eq!(frames.len(), 2);
+            for content in frames {
+                let said: Told = super::content(&content).unwrap();
+                assert_eq!(format!("{said:?}"), format!("{told:?}"));
+            }
         }
     }
 
     #[test]
     fn a_frame_that_is_too_long_or_cut_off_is_an_error() {
-        let one = frame(&7_u8).unwrap();
+        let one = frame(&7_u8);
         assert_eq!(one, [1, 0, 0, 0, 7]);
-        assert!(read_all(&one, 0)[0].is_err());
+        assert!(read_all(&one, 9, 0).is_err());
         for cut in 1..one.len() {
-            assert!(read_all(&one[..cut], 100)[0].is_err(), "{cut}");
+            assert!(read_all(&one[..cut], 9, 100).is_err(), "{cut}");
         }
         // Four GiB are promised; nothing is taken for them.
-        assert!(read_all(&[255; 8], u64::MAX)[0].is_err());
+        assert!(read_all(&[255; 8], 9, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn where_reading_may_not_wait_it_says_what_there_was() {
+        let Pipe { reader, writer } = Pipe::new().unwrap();
+        ioctl_fionbio(&reader, true).unwrap();
+        let mut writer = File::from(writer);
+        let mut frames = Frames::new(1 << 20);
+        assert_eq!(frames.fill(&reader).unwrap(), Filled::Nothing);
+        writer.write_all(&frame(&7_u8)).unwrap();
+        assert_eq!(frames.fill(&reader).unwrap(), Filled::All);
+        assert_eq!(frames.next().unwrap(), Some(&[7][..]));
+        assert_eq!(frames.next().unwrap(), None);
+        writer.write_all(&vec![0; 2 * READ_AHEAD_BYTES]).unwrap();
+        assert_eq!(frames.fill(&reader).unwrap(), Filled::Part);
     }
 
     #[test]

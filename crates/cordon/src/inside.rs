@@ -1,7 +1,9 @@
 //! What a cordon does: sets up its pool, confines itself, and runs isolates until its server is gone.
 
 use crate::{
-    confine, frame, hand_over,
+    confine,
+    frame::{self, Filled, Frames},
+    hand_over,
     protocol::{Order, SetUp, State, Told, Used},
 };
 use coracle_isolate::{
@@ -11,7 +13,7 @@ use coracle_isolate::{
 use std::{
     collections::HashMap,
     fs::{File, OpenOptions},
-    io::{self, BufReader, Write},
+    io::{self, Write},
     os::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
@@ -25,8 +27,6 @@ use std::{
 const ALIVE_EVERY: Duration = Duration::from_millis(200);
 /// The first order is small.
 const SET_UP_BYTES_MAX: u64 = 1 << 10;
-/// Orders that lie in the socket are read together.
-const READ_AHEAD_BYTES: usize = 64 << 10;
 
 /// Why a cordon ended that was not told to.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum InsideError {
 }
 
 /// Runs a cordon: `socket` leads to the server, `image` is the guest's code that the server handed down; the transpiler's
-/// comes over the socket. Returns when the server is gone.
+/// and the pipes that are talked over come over the socket. Returns when the server is gone.
 ///
 /// # Errors
 /// See [`InsideError`].
@@ -53,21 +53,24 @@ pub fn inside(socket: OwnedFd, image: OwnedFd) -> Result<(), InsideError> {
     if !server.peer_addr().is_ok_and(|peer| peer.is_unnamed()) {
         return Err(InsideError::Alone);
     }
-    let Some(transpiler) = hand_over::take(&server)? else {
+    let Some(given) = hand_over::take(&server)? else {
         return Ok(());
     };
-    let mut reader = BufReader::with_capacity(READ_AHEAD_BYTES, server.try_clone()?);
-    let outlet = Arc::new(Outlet(Mutex::new(server)));
-    let mut buffer = Vec::new();
-    if !frame::read(&mut reader, &mut buffer, SET_UP_BYTES_MAX)? {
-        return Ok(());
-    }
-    let Order::SetUp(set_up) = frame::content(&buffer)? else {
-        return Err(InsideError::Alone);
+    drop(server);
+    let mut orders = Orders {
+        pipe: given.orders,
+        frames: Frames::new(SET_UP_BYTES_MAX),
     };
+    let outlet = Arc::new(Outlet(Mutex::new(File::from(given.told))));
+    let set_up = match orders.next(|| {})? {
+        Some(Order::SetUp(set_up)) => set_up,
+        Some(_) => return Err(InsideError::Alone),
+        None => return Ok(()),
+    };
+    orders.frames.set_frame_bytes_max(set_up.frame_bytes_max);
     let image = Image::handed_down(HandedDown {
         guest: File::from(image),
-        transpiler: transpiler.map(File::from),
+        transpiler: given.transpiler.map(File::from),
     });
     let started = start(&set_up, &image, &outlet);
     if let Err(error) = &started {
@@ -81,7 +84,7 @@ pub fn inside(socket: OwnedFd, image: OwnedFd) -> Result<(), InsideError> {
     report(&threads, &outlet)?;
     confine::confine_all_threads()?;
     outlet.tell(&Told::Ready { fresh_bytes });
-    serve(&mut reader, buffer, set_up.frame_bytes_max, &threads)?;
+    serve(&mut orders, &threads)?;
     Ok(())
 }
 
@@ -98,7 +101,11 @@ fn start(
     };
     let sandbox = Arc::new(Sandbox::new(sandbox, image)?);
     // From here on there is nobody to tell but the server: what a stranger writes to the log would be taken for ours.
-    let nowhere = OpenOptions::new().write(true).open("/dev/null")?;
+    let nowhere = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nowhere).map_err(io::Error::from)?;
     rustix::stdio::dup2_stdout(&nowhere).map_err(io::Error::from)?;
     rustix::stdio::dup2_stderr(&nowhere).map_err(io::Error::from)?;
     confine::confine_self_and_threads_to_come()?;
@@ -177,37 +184,51 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
+/// What the server says.
+struct Orders {
+    pipe: OwnedFd,
+    frames: Frames,
+}
+
+impl Orders {
+    /// The next order; none when the server is gone. Calls `idle` before it waits for one.
+    fn next(&mut self, idle: impl Fn()) -> io::Result<Option<Order>> {
+        loop {
+            if let Some(content) = self.frames.next()? {
+                return frame::content(content).map(Some);
+            }
+            idle();
+            if self.frames.fill(&self.pipe)? == Filled::End {
+                return Ok(None);
+            }
+        }
+    }
+}
+
 /// Takes orders until there are none any more.
-fn serve(
-    reader: &mut BufReader<UnixStream>,
-    mut buffer: Vec<u8>,
-    frame_bytes_max: u64,
-    threads: &Threads,
-) -> io::Result<()> {
-    while frame::read(reader, &mut buffer, frame_bytes_max)? {
-        match frame::content(&buffer)? {
+fn serve(orders: &mut Orders, threads: &Threads) -> io::Result<()> {
+    // Nothing else to do: what has just come in begins here, for as long as a short call takes.
+    while let Some(order) = orders.next(|| threads.assist())? {
+        match order {
             Order::Message(message) => threads.send_unheard(message),
             Order::PoolMemory { bytes_max } => threads.pool_memory().set_bytes_max(bytes_max),
             Order::SetUp(_) => {}
-        }
-        // Nothing else to do: what has just come in begins here, for as long as a short call takes.
-        if reader.buffer().is_empty() {
-            threads.assist();
         }
     }
     Ok(())
 }
 
 /// The way out, for all threads.
-struct Outlet(Mutex<UnixStream>);
+struct Outlet(Mutex<File>);
 
 impl Outlet {
     /// Waits while the server does not read. One that is gone is told nothing: the reader sees that, too.
     fn tell(&self, told: &Told) {
-        let Ok(frame) = frame::frame(told) else {
+        let mut frame = Vec::new();
+        if frame::append(told, &mut frame).is_err() {
             // Longer than any limit on what is in it allows.
             return;
-        };
+        }
         let mut server = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = server.write_all(&frame);
     }

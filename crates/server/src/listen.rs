@@ -10,12 +10,17 @@ use crate::{
     service::Service,
     standing::ConnectionSettings,
 };
+use coracle_cordon::{Cordons, Heard, Voice};
+use coracle_isolate::deliver_at_rest;
 use coracle_schema::Address;
 use coracle_transport::{Bounds, Everyone, Holdings};
 use std::{
     fs, io,
     net::SocketAddr,
-    os::unix::fs::{FileTypeExt, PermissionsExt},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{FileTypeExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -26,7 +31,7 @@ use std::{
 };
 use tokio::{
     io::DuplexStream,
-    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream, unix::pipe},
     sync::mpsc,
     task::LocalSet,
 };
@@ -44,6 +49,12 @@ pub(crate) struct Serving {
     pub(crate) web: Arc<WebPolicy>,
 }
 
+/// What a thread is given to do.
+enum Given {
+    Connection(Incoming),
+    Voice(OwnedFd, Voice),
+}
+
 /// A connection on its way to a thread.
 enum Incoming {
     Tcp(std::net::TcpStream, SocketAddr, Speaks),
@@ -58,7 +69,7 @@ pub(crate) struct RpcThreads {
 }
 
 struct RpcThread {
-    sender: mpsc::UnboundedSender<Incoming>,
+    sender: mpsc::UnboundedSender<Given>,
     connections: Arc<AtomicUsize>,
     beat: Arc<Beat>,
 }
@@ -102,15 +113,22 @@ impl RpcThreads {
             let (sender, receiver) = mpsc::unbounded_channel();
             let connections = Arc::new(AtomicUsize::new(0));
             let beat = Arc::new(Beat::new());
+            let service = Arc::downgrade(&serving.service);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
+                .on_thread_park(move || {
+                    if let Some(service) = service.upgrade() {
+                        service.deliver();
+                    }
+                })
                 .build()?;
             let work = {
                 let (serving, connections, beat) =
                     (serving.clone(), Arc::clone(&connections), Arc::clone(&beat));
                 move || {
+                    deliver_at_rest();
                     LocalSet::new()
-                        .block_on(&runtime, serve_all(receiver, serving, connections, beat))
+                        .block_on(&runtime, serve_all(receiver, serving, connections, beat));
                 }
             };
             // It ends when nobody can send it connections any more, and closes those that it has.
@@ -146,6 +164,18 @@ impl RpcThreads {
         let (near, far) = tokio::io::duplex(256 * 1024);
         self.dispatcher().dispatch(Incoming::Memory(far));
         near
+    }
+
+    /// What cordons say is heard by the threads that serve connections, each cordon by one: it is mostly answers, and they
+    /// are theirs to send.
+    pub(crate) fn hear(&self, cordons: &Cordons) {
+        let threads = Arc::clone(&self.threads);
+        let next = AtomicUsize::new(0);
+        cordons.hear_on(move |pipe, voice| {
+            let index = next.fetch_add(1, Ordering::Relaxed) % threads.len();
+            // A thread that has ended drops it, and so ends the cordon.
+            let _ = threads[index].sender.send(Given::Voice(pipe, voice));
+        });
     }
 
     pub(crate) fn dispatcher(&self) -> Dispatcher {
@@ -184,7 +214,7 @@ impl Dispatcher {
             .min_by_key(|thread| thread.connections.load(Ordering::Relaxed));
         if let Some(thread) = least {
             thread.connections.fetch_add(1, Ordering::Relaxed);
-            if thread.sender.send(incoming).is_err() {
+            if thread.sender.send(Given::Connection(incoming)).is_err() {
                 thread.connections.fetch_sub(1, Ordering::Relaxed);
             }
         }
@@ -192,13 +222,20 @@ impl Dispatcher {
 }
 
 async fn serve_all(
-    mut receiver: mpsc::UnboundedReceiver<Incoming>,
+    mut receiver: mpsc::UnboundedReceiver<Given>,
     serving: Serving,
     connections: Arc<AtomicUsize>,
     beat: Arc<Beat>,
 ) {
     tokio::task::spawn_local(async move { beat.keep().await });
-    while let Some(incoming) = receiver.recv().await {
+    while let Some(given) = receiver.recv().await {
+        let incoming = match given {
+            Given::Connection(incoming) => incoming,
+            Given::Voice(pipe, voice) => {
+                tokio::task::spawn_local(listen_to(pipe, voice));
+                continue;
+            }
+        };
         let open = Open::new(&serving.service, &connections);
         let serving = serving.clone();
         tokio::task::spawn_local(async move {
@@ -207,6 +244,26 @@ async fn serve_all(
                 tracing::debug!(%error, "connection could not be served");
             }
         });
+    }
+}
+
+/// Hears a cordon until it is gone.
+async fn listen_to(pipe: OwnedFd, mut voice: Voice) {
+    let pipe = match pipe::Receiver::from_owned_fd(pipe) {
+        Ok(pipe) => pipe,
+        Err(error) => return tracing::error!(%error, "a cordon can't be heard"),
+    };
+    while pipe.readable().await.is_ok() {
+        let heard = pipe.try_io(|| match voice.hear(&pipe) {
+            Heard::All => Err(io::ErrorKind::WouldBlock.into()),
+            heard => Ok(heard),
+        });
+        match heard {
+            // Others on this thread have their turn.
+            Ok(Heard::Part) => tokio::task::yield_now().await,
+            Ok(_) => return,
+            Err(_) => {}
+        }
     }
 }
 

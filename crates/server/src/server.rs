@@ -135,7 +135,7 @@ impl Server {
             code_bytes_max,
             Arc::clone(&metrics),
         );
-        let isolates = start_isolates(&config, &service)?;
+        let (isolates, cordons) = start_isolates(&config, &service)?;
         service.attach(Arc::clone(&isolates));
         has_room_for_one(&config.tenancy, isolates.usage_of(0).fresh_bytes)?;
         service.start_time().map_err(ServerError::Thread)?;
@@ -190,6 +190,9 @@ impl Server {
         };
         let rpc =
             Arc::new(RpcThreads::start(config.rpc_threads, &serving).map_err(ServerError::Listen)?);
+        if let Some(cordons) = cordons {
+            rpc.hear(&cordons);
+        }
         let listeners = if config.listen.is_empty() && config.listen_web.is_empty() {
             None
         } else {
@@ -349,10 +352,10 @@ fn has_room_for_one(tenancy: &Tenancy, least: u64) -> Result<(), ServerError> {
     Ok(())
 }
 
-fn start_isolates(
-    config: &ServerConfig,
-    service: &Arc<Service>,
-) -> Result<Arc<dyn Scheduler>, ServerError> {
+/// What runs isolates, and the same once more where it has them in cordons.
+type Started = (Arc<dyn Scheduler>, Option<Arc<Cordons>>);
+
+fn start_isolates(config: &ServerConfig, service: &Arc<Service>) -> Result<Started, ServerError> {
     let image = Image::obtain(&config.guest, config.cache.as_deref())?;
     let machine = Machine::read();
     let isolates_max = u32::try_from(config.core.isolates_max).unwrap_or(u32::MAX);
@@ -383,7 +386,7 @@ fn start_on(
     pool: SandboxConfig,
     image: &Image,
     service: &Arc<Service>,
-) -> Result<Arc<dyn Scheduler>, ServerError> {
+) -> Result<Started, ServerError> {
     let threads = ThreadsConfig {
         threads: config.isolate_threads.max(1),
         niceness: ISOLATE_NICENESS,
@@ -401,7 +404,10 @@ fn start_on(
     Ok(match &config.isolation {
         Isolation::Threads => {
             let sandbox = Arc::new(Sandbox::new(pool, image)?);
-            Arc::new(Threads::start(sandbox, clock, threads, sink))
+            (
+                Arc::new(Threads::start(sandbox, clock, threads, sink)),
+                None,
+            )
         }
         Isolation::Cordons {
             executable,
@@ -418,7 +424,8 @@ fn start_on(
                 // Two of them in one message, and what is around them.
                 frame_bytes_max: largest.saturating_mul(2).saturating_add(4 << 20),
             };
-            Arc::new(Cordons::start(cordons, image, clock, sink)?)
+            let cordons = Arc::new(Cordons::start(cordons, image, clock, sink)?);
+            (Arc::clone(&cordons) as Arc<dyn Scheduler>, Some(cordons))
         }
     })
 }

@@ -1,23 +1,20 @@
 //! A cordon's life, on a thread of its own: what it says, and who answers for it when it is gone.
 
-use super::{Failure, Shared};
+use super::{Failure, Heard, Shared, Voice};
 use crate::{
     cordon::Cordon,
-    frame,
     ledger::{Inmate, Judgement, subject},
     protocol::Told,
 };
 use coracle_isolate::{Aftermath, Event, Outcome, Report, Usage, Verdict, VerdictKind};
 use coracle_loader::{Sign, TenantId};
+use rustix::io::ioctl_fionbio;
 use std::{
     collections::HashMap,
-    io::{self, BufReader},
-    sync::{Arc, atomic::Ordering},
+    io::{self, ErrorKind},
+    sync::{Arc, atomic::Ordering, mpsc},
     thread,
 };
-
-/// Events that lie in the socket are read together.
-const READ_AHEAD_BYTES: usize = 64 << 10;
 
 impl Shared {
     /// From the start of its process to its end.
@@ -57,26 +54,32 @@ impl Shared {
         self.answer_for(lost, &manner);
     }
 
-    /// Reads what it says until it says nothing more.
+    /// Starts its process, and hears what it says until it says nothing more: here, or on the listener's thread once it is
+    /// ready and there is one.
     fn live(&self, cordon: &Arc<Cordon>) -> io::Result<()> {
         let image = self.image.try_clone()?;
-        let socket = cordon.spawn(&self.executable, image)?;
+        let pipe = cordon.spawn(&self.executable, image)?;
         let writer = Arc::clone(cordon);
         let name = format!("cordon-{}-out", cordon.id);
         let writer = thread::Builder::new()
             .name(name)
             .spawn(move || writer.write_on())?;
-        let mut reader = BufReader::with_capacity(READ_AHEAD_BYTES, socket);
-        let mut buffer = Vec::new();
+        let (over, is_over) = mpsc::channel();
+        let shared = self.itself.upgrade().ok_or(ErrorKind::NotConnected)?;
+        let mut voice = Voice::new(shared, Arc::clone(cordon), over);
         let lived = loop {
-            match frame::read(&mut reader, &mut buffer, self.set_up.frame_bytes_max) {
-                Ok(true) => {}
-                Ok(false) => break Ok(()),
+            match voice.try_hear(&pipe) {
+                Ok(Heard::Part) => {}
+                Ok(Heard::All) => {
+                    if let (true, Some(listener)) = (cordon.is_ready(), self.listener.get()) {
+                        ioctl_fionbio(&pipe, true)?;
+                        listener(pipe, voice);
+                        // Dropped without a word where it has nothing more to say.
+                        break is_over.recv().unwrap_or(Ok(()));
+                    }
+                }
+                Ok(Heard::End) => break Ok(()),
                 Err(error) => break Err(error),
-            }
-            let told = frame::content(&buffer).and_then(|told| self.hear(cordon, told));
-            if let Err(error) = told {
-                break Err(error);
             }
         };
         cordon.close();
@@ -84,7 +87,7 @@ impl Shared {
         lived
     }
 
-    fn hear(&self, cordon: &Arc<Cordon>, told: Told) -> io::Result<()> {
+    pub(super) fn hear(&self, cordon: &Arc<Cordon>, told: Told) -> io::Result<()> {
         cordon.hear(self.now());
         match told {
             Told::Event {

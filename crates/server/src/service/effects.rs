@@ -7,6 +7,13 @@ use coracle_loader::{Effect, LossCause, Refusal};
 use std::sync::Arc;
 
 impl Service {
+    /// Lets go what was sent to isolates on a thread that delivers at rest.
+    pub(crate) fn deliver(&self) {
+        if let Some(scheduler) = self.scheduler.get() {
+            scheduler.deliver();
+        }
+    }
+
     pub(super) fn send(&self, state: &State, message: Message) {
         if state.assisting {
             self.scheduler().send_unheard(message);
