@@ -6,6 +6,7 @@
 
 mod compression;
 mod crypto;
+mod file_url;
 mod multipart;
 mod text;
 mod url;

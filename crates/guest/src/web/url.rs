@@ -1,6 +1,6 @@
 //! URLs and `application/x-www-form-urlencoded`, by the `url` crate.
 
-use super::undefined;
+use super::{file_url::Address, undefined};
 use crate::{
     engine::js::{Array, Ctx, Object, Result, Value, function::Func},
     raw,
@@ -19,22 +19,22 @@ pub(super) fn install(object: &Object<'_>) -> Result<()> {
 fn parse<'js>(ctx: Ctx<'js>, text: Value<'js>, base: Value<'js>) -> Result<Value<'js>> {
     let base = match base.is_undefined() {
         true => None,
-        false => match Url::parse(&raw::text_lossy(&base)) {
-            Ok(base) => Some(base),
-            Err(_) => return Ok(undefined(&ctx)),
+        false => match Address::parse(&raw::text_lossy(&base), None) {
+            Some(base) => Some(base),
+            None => return Ok(undefined(&ctx)),
         },
     };
-    let options = Url::options().base_url(base.as_ref());
-    match options.parse(&raw::text_lossy(&text)) {
-        Ok(url) => parts(&ctx, &url),
-        Err(_) => Ok(undefined(&ctx)),
+    match Address::parse(&raw::text_lossy(&text), base.as_ref()) {
+        Some(address) => parts(&ctx, &address),
+        None => Ok(undefined(&ctx)),
     }
 }
 
 /// The href, which is ASCII, and the places of its parts, in the order of url.js.
 ///
 /// (The positions of the password are worked out here: `Position` looks beyond the end of a URL like "a://".)
-fn parts<'js>(ctx: &Ctx<'js>, url: &Url) -> Result<Value<'js>> {
+fn parts<'js>(ctx: &Ctx<'js>, address: &Address) -> Result<Value<'js>> {
+    let url = &address.url;
     let at = |position| url[..position].len();
     let username_end = at(Position::AfterUsername);
     let (password, password_end) = match url.password() {
@@ -52,10 +52,10 @@ fn parts<'js>(ctx: &Ctx<'js>, url: &Url) -> Result<Value<'js>> {
         at(Position::BeforePort),
         at(Position::AfterPort),
         at(Position::BeforePath),
-        at(Position::AfterPath),
-        at(Position::AfterQuery),
+        at(Position::AfterPath) + address.slashes,
+        at(Position::AfterQuery) + address.slashes,
     ];
-    let mut parts = vec![raw::string(ctx, url.as_str().as_bytes())?];
+    let mut parts = vec![raw::string(ctx, address.href().as_bytes())?];
     parts.extend(places.map(|place| raw::number(ctx, place as f64)));
     raw::array(ctx, &parts)
 }
@@ -67,28 +67,29 @@ fn set<'js>(
     part: Value<'js>,
     text: Value<'js>,
 ) -> Result<Value<'js>> {
-    let Ok(mut url) = Url::parse(&raw::text_lossy(&href)) else {
+    let Some(mut address) = Address::parse(&raw::text_lossy(&href), None) else {
         return Ok(undefined(&ctx));
     };
+    let url = &mut address.url;
     let text = raw::text_lossy(&text);
     // A setter that fails has changed nothing, which is what the standard asks for.
     let _: std::result::Result<(), ()> = match raw::text_lossy(&part).as_str() {
-        "protocol" => quirks::set_protocol(&mut url, &text),
-        "username" => quirks::set_username(&mut url, &text),
-        "password" => quirks::set_password(&mut url, &text),
-        "host" => quirks::set_host(&mut url, &text),
-        "hostname" => quirks::set_hostname(&mut url, &text),
-        "port" => quirks::set_port(&mut url, &text),
+        "protocol" => address.set_protocol(&text),
+        "username" => quirks::set_username(url, &text),
+        "password" => quirks::set_password(url, &text),
+        "host" => quirks::set_host(url, &text),
+        "hostname" => quirks::set_hostname(url, &text),
+        "port" => quirks::set_port(url, &text),
         "pathname" => {
-            quirks::set_pathname(&mut url, &text);
+            address.set_path(&text);
             Ok(())
         }
         "search" => {
-            quirks::set_search(&mut url, &text);
+            quirks::set_search(url, &text);
             Ok(())
         }
         "hash" => {
-            quirks::set_hash(&mut url, &text);
+            quirks::set_hash(url, &text);
             Ok(())
         }
         // What URLSearchParams serialise to.
@@ -98,7 +99,7 @@ fn set<'js>(
         }
         _ => Err(()),
     };
-    parts(&ctx, &url)
+    parts(&ctx, &address)
 }
 
 /// `host.urlOrigin(href) -> text`

@@ -38,6 +38,25 @@ export default suite(() => {
   }
   throws(() => { url.href = "nope"; }, "TypeError", "Invalid URL");
 
+  // Slashes at the beginning of a file's path stay, whatever way they came there.
+  for (const [text, base, href] of [
+    ["file:////a//b", undefined, "file:////a//b"], ["file://host///a?q#f", undefined, "file://host///a?q#f"], ["FILE:\\\\\\\\a", undefined, "file:////a"], ["file:.//a", undefined, "file:////a"],
+    ["file:/..//a/../..", undefined, "file:///"], ["file:\t//localhost//\na", undefined, "file:////a"], ["//a", "file://h/x", "file://a/"], ["//a//b", "file://h/x", "file://a//b"], ["/..//a//b", "file://h/x", "file://h//a//b"],
+    ["b", "file:////a", "file:////b"], ["../b", "file:////a/c", "file:////b"], ["../../b", "file:////a/c", "file:///b"], ["?q", "file:////a", "file:////a?q"], ["#f", "file:////a?q", "file:////a?q#f"], ["", "file:////a#f", "file:////a"],
+    ["b:c", "file:////a", "b:c"], ["file:b:c", "file:////a", "file:////b:c"], ["file:///c:/..", undefined, "file:///c:/"], ["http:////a", "file:////x", "http://a/"],
+  ]) {
+    const parsed = new URL(text, base);
+    equal([parsed.href, new URL(parsed.href).href], [href, href], `${text} on ${base}`);
+  }
+  const deep = new URL("file://host///a?q#f");
+  equal([deep.pathname, deep.search, deep.hash, deep.host, deep.origin], ["///a", "?q", "#f", "host", "null"]);
+  for (const [part, value, href] of [
+    ["pathname", "//b", "file://host//b?q#f"], ["pathname", "b", "file://host/b?q#f"], ["pathname", "\\\\", "file://host//?q#f"], ["search", "z", "file://host///a?z#f"], ["hash", "", "file://host///a?q"],
+    ["host", "other", "file://other///a?q#f"], ["protocol", "http", "http://host///a?q#f"], ["protocol", "foo", "file://host///a?q#f"],
+  ]) {
+    equal(set("file://host///a?q#f", part, value), href, `${part} = ${value}`);
+  }
+
   // Parameters.
   const entries = (init) => [...new URLSearchParams(init)];
   equal(entries("?a=1&b=%20x+y&a=&=z&c"), [["a", "1"], ["b", " x y"], ["a", ""], ["", "z"], ["c", ""]]);
