@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail that way")]
 
 use crate::support::{Bench, thrown, value, worker};
-use coracle_isolate::{Outcome, Report};
+use coracle_isolate::{Message, Outcome, Report, Scheduler};
 use coracle_value::Value;
+use proptest::prelude::*;
 
 const MAIN: &str = "import program from './a.program.ts'; export default { run: () => program() };";
 
@@ -236,4 +237,121 @@ fn hostile_programs_end_in_the_sandbox() {
         );
     }
     assert_eq!(json(&run(&bench, "1"), "1"), "1");
+}
+
+/// Statements that end, whatever order they come in, and leave what they did in `a`, `b`, `s` and `list`.
+fn statement() -> impl Strategy<Value = String> {
+    let leaves = [
+        "a = (a * 31 + b) % 1000;",
+        "b += 1\n",
+        "s += \"return 5; // '\";",
+        "s = `${s}:${a}\\n}`",
+        "s = `\n`.concat(s);",
+        "s += `${`nested ${b} `}`;",
+        "list.push(a);",
+        "list = list\n  .map((n) => n + 1)\n  .filter((n) => n % 5)\n",
+        ";[a, b] = [b, a];",
+        "({ a, b } = { a: b + 1, b: a });",
+        "a += await Promise.resolve(b);",
+        "a = await (async () => { return a + 2 })();",
+        "a += /re[/\"]turn}/g.test(s) ? 1 : 2;",
+        "s += String(/* export default 3 */ a / 2 / 1);",
+        "// return 1\n",
+        "/* ``` */",
+        "\"use nothing\";",
+        ";;",
+        "a > 900 && (a -= 900)\n",
+        "b = b?.toFixed?.(0).length ?? 3;",
+        "{ function f(x) { return x + 1 } a = f(a) }",
+        "{ class C { #n = a; get n() { return this.#n } static { b += 1 } } a = new C().n + 1 }",
+        "{ const { x = 4, ...rest } = { y: b }; a += x + rest.y }",
+        "{ function* g() { yield a; return b } list.push(...g()) }",
+        "if (list.length > 40) return [s.length, list.length];",
+        "s += typeof undeclared;",
+        "for await (const n of [b, Promise.resolve(1)]) a += n;",
+        "s += ((...all) => all.length)`a${b}c`;",
+        "b = (a, b + 1);",
+        "void (a = -a);",
+    ];
+    prop::sample::select(leaves.to_vec())
+        .prop_map(str::to_owned)
+        .prop_recursive(3, 12, 3, |inner| {
+            let block = prop::collection::vec(inner, 0..3).prop_map(|inner| inner.join("\n"));
+            (0..9, block.clone(), block).prop_map(|(kind, one, other)| match kind {
+                0 => format!("if (a % 2) {{ {one} }} else {{ {other} }}"),
+                1 => format!("for (let i = 0; i < 3; i++) {{ {one}\n if (i) continue; {other} }}"),
+                2 => format!("for (const n of list.slice(0, 3)) {{ a += n; {one} }}\n{other}"),
+                3 => format!("switch (a % 3) {{ case 0: {one}\n case 1: {other}\n break; default: a++ }}"),
+                4 => format!("try {{ {one}\n throw new Error('e') }} catch ({{ message }}) {{ s += message; {other} }}"),
+                5 => format!("try {{ {one} }} finally {{ {other} }}"),
+                6 => format!("await (async () => {{ outer: for (const n of [1, 2]) {{ for (;;) {{ {one}\n if (n > 1) break outer; continue outer }} }} }})();\n{other}"),
+                7 => format!("do {{ {one} }} while (false)\n{other}"),
+                _ => format!("{{ let k = 2; while (k-- > 0) {{ {one} }}\n{other} }}"),
+            })
+        })
+}
+
+/// The shapes that a program may have which does `body` and then gives `result`.
+fn shapes(body: &str, result: &str) -> [String; 9] {
+    [
+        format!("{body}\nreturn {result};"),
+        format!("{body}\n;({result})"),
+        format!("{body}\n;({result});\n// the end"),
+        format!("async () => {{ {body}\n return {result} }}"),
+        format!("(async function () {{ {body}\n return {result} }})();"),
+        format!("async function main() {{ {body}\n return {result} }}"),
+        format!("export default async () => {{ {body}\n return {result} }}"),
+        format!(
+            "Here it is:\n\n```ts\n{body}\nconst all: unknown = {result};\nall\n```\nThat is all."
+        ),
+        format!(
+            "const done = await (async (): Promise<unknown> => {{ {body}\n return {result} }})(); done"
+        ),
+    ]
+}
+
+thread_local! {
+    static BENCH: Bench = Bench::new();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// What a valid program computes is what it computes as it stands in a function of a module, in whatever shape it is written.
+    #[test]
+    fn a_program_computes_what_it_says(statements in prop::collection::vec(statement(), 0..6)) {
+        let body = format!(
+            "let a = 1, b = 2, s = '', list = [3, 1, 2];\n{}",
+            statements.join("\n")
+        );
+        let result = "{ a, b, s, list }";
+        let shapes = shapes(&body, result);
+        let names: Vec<String> = (0..shapes.len()).map(|at| format!("s{at}.program.ts")).collect();
+        let imports: String = (0..shapes.len())
+            .map(|at| format!("import s{at} from './{}';\n", names[at]))
+            .collect();
+        let all: String = (0..shapes.len()).map(|at| format!(", s{at}")).collect();
+        // What it throws counts as well.
+        let main = format!(
+            "{imports}async function main() {{ {body}\n return {result} }}\n\
+             const outcome = (program) => program().then(JSON.stringify, (error) => `${{error}}`);\n\
+             export default {{ run: () => Promise.all([main{all}].map(outcome)) }};"
+        );
+        let mut modules = vec![("main.js", &main[..])];
+        modules.extend(names.iter().map(String::as_str).zip(shapes.iter().map(String::as_str)));
+        let report = BENCH.with(|bench| {
+            let isolate = bench.isolate(worker(&modules));
+            let report = bench.call(isolate, "run", &[Value::Undefined]);
+            bench.threads().send(Message::End { isolate });
+            report
+        });
+        let Outcome::Value(_) = &report.outcome else {
+            panic!("{body}\n{:?}", report.outcome);
+        };
+        let results = value(&report);
+        let results = results.as_array().unwrap();
+        for (shape, given) in shapes.iter().zip(&results[1..]) {
+            prop_assert_eq!(given, &results[0], "{}", shape);
+        }
+    }
 }
