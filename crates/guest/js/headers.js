@@ -104,14 +104,19 @@ function newHeaders(flatList, isImmutable) {
 }
 
 function fillHeaders(state, init) {
+  fillHeadersFrom(state, toHeadersList(init));
+}
+
+// What Web IDL makes of the argument: names and values in turn, which nobody has checked yet.
+function toHeadersList(init) {
   if (!isObject(init)) throw new TypeErrorConstructor("Headers: the argument is neither a list of pairs nor an object.");
   const method = init[SymbolIterator];
   const other = headersState(init);
-  if (other !== undefined && method === HeadersPrototypeEntries) {
-    copyHeaders(state, other);
-    return;
-  }
-  const flat = toPairs(init, method, toByteString, "Headers");
+  if (other !== undefined && method === HeadersPrototypeEntries) return headersFlat(other);
+  return toPairs(init, method, toByteString, "Headers");
+}
+
+function fillHeadersFrom(state, flat) {
   for (let index = 0; index < flat.length; index += 2) {
     appendHeader(state, toHeaderName(flat[index]), toHeaderValue(flat[index + 1]));
   }

@@ -130,28 +130,27 @@ function newResponseState(status, statusText) {
 }
 
 function toResponseState(init) {
+  // All members are read and converted before any is judged.
   const members = toDictionary(init, "Response: the second argument");
-  const cf = members.cf;
-  const { headers } = members;
-  const given = newHeadersState();
-  if (headers !== undefined) fillHeaders(given, headers);
-  const status = members.status;
+  const { cf, headers } = members;
+  const flat = headers === undefined ? undefined : toHeadersList(headers);
+  const { status } = members;
   const code = status === undefined ? 200 : toStatus(status);
-  if (code !== 101 && (code < 200 || code > 599)) {
+  const { statusText } = members;
+  const reason = statusText === undefined ? "" : toByteString(statusText);
+  const webSocket = members.webSocket ?? null;
+  if (webSocket === null && (code < 200 || code > 599)) {
     throw new RangeErrorConstructor("Responses may only be constructed with status codes in the range 200 to 599, inclusive.");
   }
-  const statusText = members.statusText;
-  const reason = statusText === undefined ? "" : toByteString(statusText);
   if (!isReason(reason)) throw new TypeErrorConstructor("Invalid statusText");
   const state = newResponseState(code, reason);
-  const webSocket = members.webSocket ?? null;
   if (webSocket !== null) {
     if (webSocketState(webSocket) === undefined) throw new TypeErrorConstructor("Response: webSocket is not a WebSocket.");
     if (code !== 101) throw new RangeErrorConstructor("Responses with a WebSocket must have status code 101.");
     state.webSocket = webSocket;
   }
   state.cf = cf;
-  copyHeaders(state.headers, given);
+  if (flat !== undefined) fillHeadersFrom(state.headers, flat);
   return state;
 }
 

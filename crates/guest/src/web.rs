@@ -4,9 +4,9 @@
 //! The prelude has checked what it passes: text is a string without lone surrogates, bytes are a buffer, an offset and a
 //! length. What does not fit all the same is answered with `undefined`, or with less.
 
+mod address;
 mod compression;
 mod crypto;
-mod file_url;
 mod multipart;
 mod text;
 mod url;

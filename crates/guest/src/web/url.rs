@@ -1,6 +1,6 @@
 //! URLs and `application/x-www-form-urlencoded`, by the `url` crate.
 
-use super::{file_url::Address, undefined};
+use super::{address::Address, undefined};
 use crate::{
     engine::js::{Array, Ctx, Object, Result, Value, function::Func},
     raw,
@@ -77,8 +77,8 @@ fn set<'js>(
         "protocol" => address.set_protocol(&text),
         "username" => quirks::set_username(url, &text),
         "password" => quirks::set_password(url, &text),
-        "host" => quirks::set_host(url, &text),
-        "hostname" => quirks::set_hostname(url, &text),
+        "host" => quirks::set_host(url, host_of_file(url, &text)),
+        "hostname" => quirks::set_hostname(url, host_of_file(url, &text)),
         "port" => quirks::set_port(url, &text),
         "pathname" => {
             address.set_path(&text);
@@ -100,6 +100,16 @@ fn set<'js>(
         _ => Err(()),
     };
     parts(&ctx, &address)
+}
+
+/// A file's host is none where the text begins with its end; the crate would ignore it.
+fn host_of_file<'t>(url: &Url, text: &'t str) -> &'t str {
+    let is_none = text.starts_with(['/', '\\', '?', '#']);
+    if is_none && url.scheme() == "file" {
+        ""
+    } else {
+        text
+    }
 }
 
 /// `host.urlOrigin(href) -> text`

@@ -10,7 +10,7 @@ export default suite(() => {
   equal([url.pathname, url.search, url.hash], ["/p/t/", "?query=a%20b", "#h%C3%A4"]);
   equal([String(url), JSON.stringify(url)], [url.href, JSON.stringify(url.href)]);
   for (const [text, base, href] of [
-    ["b", "http://a/x/y?z#w", "http://a/x/b"], ["//c/d", "https://a/", "https://c/d"], ["?q", "http://a/x", "http://a/x?q"], ["#f", "http://a/x?q", "http://a/x?q#f"],
+    ["b", "http://a/x/y?z#w", "http://a/x/b"], ["//c/d", "https://a/", "https://c/d"], ["///c/d", "https://a/", "https://c/d"], [" /\t\\//c", "ws://a/", "ws://c/"], ["///c", "a://b/", "a:///c"], ["?q", "http://a/x", "http://a/x?q"], ["#f", "http://a/x?q", "http://a/x?q#f"],
     ["http://a:80/", undefined, "http://a/"], ["http://a\\b", undefined, "http://a/b"], [" http://a/\n", undefined, "http://a/"], ["http://0x7f.1/", undefined, "http://127.0.0.1/"],
     ["http://[1::0:1]/", undefined, "http://[1::1]/"], ["http://m\u00fcnchen.de/", undefined, "http://xn--mnchen-3ya.de/"], ["mailto:a@b", undefined, "mailto:a@b"],
     ["data:text/plain,a b", undefined, "data:text/plain,a b"], ["file:///c:/x/../y", undefined, "file:///c:/y"], ["javascript:alert(1)", undefined, "javascript:alert(1)"], ["a:b", "http://x/", "a:b"], ["a://", undefined, "a://"], ["a://@", undefined, "a://"], ["a:", undefined, "a:"],
@@ -52,7 +52,7 @@ export default suite(() => {
   equal([deep.pathname, deep.search, deep.hash, deep.host, deep.origin], ["///a", "?q", "#f", "host", "null"]);
   for (const [part, value, href] of [
     ["pathname", "//b", "file://host//b?q#f"], ["pathname", "b", "file://host/b?q#f"], ["pathname", "\\\\", "file://host//?q#f"], ["search", "z", "file://host///a?z#f"], ["hash", "", "file://host///a?q"],
-    ["host", "other", "file://other///a?q#f"], ["protocol", "http", "http://host///a?q#f"], ["protocol", "foo", "file://host///a?q#f"],
+    ["host", "other", "file://other///a?q#f"], ["host", "/x", "file://///a?q#f"], ["hostname", "#", "file://///a?q#f"], ["protocol", "http", "http://host///a?q#f"], ["protocol", "foo", "file://host///a?q#f"],
   ]) {
     equal(set("file://host///a?q#f", part, value), href, `${part} = ${value}`);
   }
