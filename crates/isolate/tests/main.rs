@@ -12,6 +12,7 @@ mod calls;
 mod collection;
 mod config;
 mod console;
+mod differential;
 mod engine_guard;
 mod entrypoints;
 mod errors;
