@@ -9,7 +9,7 @@ from pathlib import Path
 
 import helm_python
 
-from . import chart, image, manifests, pods
+from . import chart, image, kustomize, manifests, monitoring, pods
 from .teeth import Check, teeth
 from .tree import Tree
 
@@ -21,12 +21,20 @@ CHECKS: dict[str, Check] = {
     "schema strict": chart.schema_strict,
     "values documented": chart.values_documented,
     "kubernetes": manifests.kubernetes,
-    "PodMonitor": manifests.pod_monitor,
+    "custom resources": manifests.custom_resources,
     "wiring": manifests.wiring,
+    "scaled": manifests.scaled,
     "network": manifests.network,
     "restricted": pods.restricted,
     "hadolint": image.hadolint,
     "Dockerfile": image.dockerfile,
+    "alerts fire": monitoring.alerts_fire,
+    "dashboard parses": monitoring.dashboard_parses,
+    "metrics known": monitoring.metrics_known,
+    "runbook": monitoring.runbook,
+    "rule shipped": monitoring.rule_shipped,
+    "base rendered": kustomize.base_rendered,
+    "base builds": kustomize.base_builds,
     "golden": chart.golden,
 }
 
@@ -42,7 +50,7 @@ def main() -> int:
     root = Path(__file__).resolve().parent.parent
     tree = Tree(root, root.parent / "Cargo.toml")
     if options.update:
-        for path in chart.golden_update(tree):
+        for path in chart.golden_update(tree) + kustomize.base_update(tree):
             print(f"wrote {path.relative_to(tree.root)}")
 
     checks = dict(CHECKS)

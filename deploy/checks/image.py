@@ -105,7 +105,8 @@ def settings_known(tree: Tree, binary: Path) -> Iterator[Problem]:
         yield Problem(str(binary), f"`serve --help` failed: {result.stderr.strip()}")
         return
     known = set(re.findall(r"CORACLE_[A-Z0-9_]+", result.stdout))
-    (container,) = tree.case("default").of_kind("Deployment")[0]["spec"]["template"]["spec"]["containers"]
+    case = tree.case("full")
+    (container,) = case.of_kind("Deployment")[0]["spec"]["template"]["spec"]["containers"]
     for entry in container["env"]:
-        if entry["name"] not in known:
+        if entry not in case.values["extraEnv"] and entry["name"] not in known:
             yield Problem(str(binary), f"does not know {entry['name']}, which the chart sets")

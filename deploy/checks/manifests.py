@@ -13,6 +13,8 @@ from .tree import Case, Problem, Tree
 
 # The oldest that Chart.yaml allows and the newest that the validator knows.
 KUBERNETES_VERSIONS = ("1.27", "1.37")
+# The kinds whose schemas Kubernetes does not have, and the one set of values that renders each.
+CUSTOM = {"PodMonitor": "full", "PrometheusRule": "full", "ServiceMonitor": "operated", "ScaledObject": "operated"}
 PROBES = {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
 # What the server needs between the end of the drain and the kill: cancelling what is left, writing out its logs.
 DRAIN_HEADROOM_SECONDS = 5
@@ -24,8 +26,8 @@ def kubernetes(tree: Tree) -> Iterator[Problem]:
         yield Problem("Chart.yaml", f"kubeVersion {oldest} starts elsewhere than {KUBERNETES_VERSIONS[0]}, the oldest checked")
     for case in tree.cases:
         for manifest in case.manifests:
-            if manifest["kind"] == "PodMonitor":
-                continue  # a custom resource: see pod_monitor
+            if manifest["kind"] in CUSTOM:
+                continue  # see custom_resources
             for version in KUBERNETES_VERSIONS:
                 try:
                     # Strict: a field that the API does not know is an error, not ignored.
@@ -37,15 +39,16 @@ def kubernetes(tree: Tree) -> Iterator[Problem]:
                     yield Problem(f"{case.where(manifest)} (Kubernetes {version})", error.message)
 
 
-def pod_monitor(tree: Tree) -> Iterator[Problem]:
-    schema = json.loads((tree.root / "schemas" / "podmonitor.json").read_text())
-    validator = jsonschema.Draft202012Validator(schema)
-    monitors = [(case, monitor) for case in tree.cases for monitor in case.of_kind("PodMonitor")]
-    if {case.name for case, _ in monitors} != {"full"}:
-        yield Problem("PodMonitor", "must be rendered by the set `full` and no other: the CRD may be absent")
-    for case, monitor in monitors:
-        for error in validator.iter_errors(monitor):
-            yield Problem(case.where(monitor), f"{error.json_path}: {error.message}")
+def custom_resources(tree: Tree) -> Iterator[Problem]:
+    for kind, only in CUSTOM.items():
+        schema = json.loads((tree.root / "schemas" / f"{kind.lower()}.json").read_text())
+        validator = jsonschema.Draft202012Validator(schema)
+        found = [(case, manifest) for case in tree.cases for manifest in case.of_kind(kind)]
+        if {case.name for case, _ in found} != {only}:
+            yield Problem(kind, f"must be rendered by the set `{only}` and no other: the CRD may be absent")
+        for case, manifest in found:
+            for error in validator.iter_errors(manifest):
+                yield Problem(case.where(manifest), f"{error.json_path}: {error.message}")
 
 
 def wiring(tree: Tree) -> Iterator[Problem]:
@@ -82,10 +85,38 @@ def selectors(case: Case) -> Iterator[tuple[str, dict[str, str]]]:
                 yield where, spec["selector"]["matchLabels"]
                 for constraint in spec["template"]["spec"].get("topologySpreadConstraints", []):
                     yield f"{where} topology spread", constraint["labelSelector"]["matchLabels"]
+            case "ServiceMonitor":
+                # Of Services, and of exactly one: else every pod is scraped once for each.
+                services = [
+                    service
+                    for service in case.of_kind("Service")
+                    if spec["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+                ]
+                yield where, services[0]["spec"]["selector"] if len(services) == 1 else {}
             case "PodDisruptionBudget" | "PodMonitor":
                 yield where, spec["selector"]["matchLabels"]
             case "NetworkPolicy":
                 yield where, spec["podSelector"]["matchLabels"]
+
+
+def scaled(tree: Tree) -> Iterator[Problem]:
+    """A scaler scales the Deployment, by a metric that is exported, and then the Deployment names no number itself."""
+    scalers = 0
+    for case in tree.cases:
+        (deployment,) = case.of_kind("Deployment")
+        found = case.of_kind("HorizontalPodAutoscaler") + case.of_kind("ScaledObject")
+        scalers += len(found)
+        if len(found) > 1 or bool(found) == ("replicas" in deployment["spec"]):
+            yield Problem(case.where(deployment), f"has replicas and a scaler, or neither, or two: {len(found)}")
+        for scaler in found:
+            if scaler["spec"]["scaleTargetRef"]["name"] != deployment["metadata"]["name"]:
+                yield Problem(case.where(scaler), "scales something else")
+            if "coracle_isolates_running" not in json.dumps(scaler["spec"]):
+                yield Problem(case.where(scaler), "does not scale by coracle_isolates_running")
+    if "`coracle_isolates_running` | gauge" not in (tree.repository / "docs" / "metrics.md").read_text():
+        yield Problem("docs/metrics.md", "has no gauge coracle_isolates_running, which scalers use")
+    if scalers != 2:
+        yield Problem("scalers", f"two sets of values must have one, {scalers} have")
 
 
 def port_references(case: Case, container: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -101,6 +132,9 @@ def port_references(case: Case, container: dict[str, Any]) -> Iterator[tuple[str
     for monitor in case.of_kind("PodMonitor"):
         for endpoint in monitor["spec"]["podMetricsEndpoints"]:
             yield case.where(monitor), endpoint["port"]
+    for monitor in case.of_kind("ServiceMonitor"):
+        for endpoint in monitor["spec"]["endpoints"]:
+            yield case.where(monitor), endpoint["port"]
 
 
 def settings_wired(
@@ -111,9 +145,11 @@ def settings_wired(
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in spec["volumes"]}
 
-    for name, port in (("CORACLE_LISTEN", ports["rpc"]), ("CORACLE_ADMIN", ports["admin"])):
-        if not settings[name].endswith(f":{port}"):
-            yield Problem(where, f"{name} is {settings[name]}, the container's port {port}")
+    if ("CORACLE_LISTEN_WEB" in settings) != ("web" in ports):
+        yield Problem(where, f"the web port is in one of settings and ports only: {ports}")
+    for name, port in (("CORACLE_LISTEN", "rpc"), ("CORACLE_ADMIN", "admin"), ("CORACLE_LISTEN_WEB", "web")):
+        if name in settings and not settings[name].endswith(f":{ports.get(port)}"):
+            yield Problem(where, f"{name} is {settings[name]}, the container's ports {ports}")
     (item,) = volumes["auth"]["secret"]["items"]
     if settings["CORACLE_TOKEN_FILE"] != f"{mounts['auth']}/{item['path']}":
         yield Problem(where, f"no token file at {settings['CORACLE_TOKEN_FILE']}")
@@ -148,5 +184,5 @@ def network(tree: Tree) -> Iterator[Problem]:
             if case.name == "locked" and (spec["ingress"] or spec["egress"]):
                 yield Problem(where, "has rules, though every list in the values is empty")
     rendered = {case.name for case in tree.cases if case.of_kind("NetworkPolicy")}
-    if rendered != {"default", "full", "locked"}:
+    if rendered != {"default", "full", "locked", "operated"}:
         yield Problem("NetworkPolicy", f"must be rendered by all sets but `minimal`, is by {sorted(rendered)}")

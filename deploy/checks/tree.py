@@ -55,6 +55,12 @@ class Tree:
         self.tests_path = root / "helm" / "tests"
         self.golden_path = root / "helm" / "golden"
         self.dockerfile_path = root / "docker" / "Dockerfile"
+        self.alerts_path = self.chart_path / "monitoring" / "alerts.yaml"
+        self.dashboard_path = self.chart_path / "monitoring" / "dashboard.json"
+        self.alert_tests_path = root / "monitoring" / "alerts.test.yaml"
+        self.base_path = root / "kustomize" / "base"
+        # Not copied with a broken variant: what stands outside of deploy/ is not broken by one.
+        self.repository = workspace_path.parent
 
     @cached_property
     def chart(self) -> helm_python.Chart:
