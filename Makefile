@@ -59,6 +59,10 @@ test262: build ## Run test262 (TEST262_DIR is a checkout of it) in sandboxes, on
 deploy: setup-test ## Render and validate the Helm chart and the Dockerfile, without a cluster.
 	deploy/validate
 
+deny: ## Check the dependencies: licences, sources, banned crates, known vulnerabilities. Needs cargo-deny and the network.
+	@command -v cargo-deny >/dev/null || { echo "make deny needs cargo-deny: cargo install --locked cargo-deny" >&2; exit 2; }
+	$(CARGO) deny check --hide-inclusion-graph
+
 wpt: build setup-test ## Run web-platform-tests of the checkout WPT_DIR, beside Node 20; ARGS=--update writes what is expected.
 	tests/wpt/run --checkout $(WPT_DIR) --binary dist/coracle $(ARGS)
 
@@ -78,4 +82,4 @@ setup-build:
 setup-test:
 	@tools/setup test
 
-.PHONY: help demo build test lint unit wheel javy test262 wpt deploy bench reliability fuzz setup-build setup-test
+.PHONY: help demo build test lint unit wheel javy test262 deny wpt deploy bench reliability fuzz setup-build setup-test

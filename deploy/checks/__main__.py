@@ -9,7 +9,7 @@ from pathlib import Path
 
 import helm_python
 
-from . import chart, image, kustomize, manifests, monitoring, pods
+from . import chart, host, image, kustomize, manifests, monitoring, pods
 from .teeth import Check, teeth
 from .tree import Tree
 
@@ -35,6 +35,9 @@ CHECKS: dict[str, Check] = {
     "rule shipped": monitoring.rule_shipped,
     "base rendered": kustomize.base_rendered,
     "base builds": kustomize.base_builds,
+    "unit": host.unit,
+    "compose": host.compose,
+    "workflows": host.workflows,
     "golden": chart.golden,
 }
 

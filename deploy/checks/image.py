@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .host import settings_of
 from .pods import USER
 from .tree import Problem, Tree
 
@@ -110,3 +111,5 @@ def settings_known(tree: Tree, binary: Path) -> Iterator[Problem]:
     for entry in container["env"]:
         if entry not in case.values["extraEnv"] and entry["name"] not in known:
             yield Problem(str(binary), f"does not know {entry['name']}, which the chart sets")
+    for name in settings_of(tree) - known:
+        yield Problem(str(binary), f"does not know {name}, which the unit or the compose file sets")

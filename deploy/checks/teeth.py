@@ -20,6 +20,9 @@ DEPLOYMENT = CHART + "templates/deployment.yaml"
 POLICY = CHART + "templates/networkpolicy.yaml"
 SCHEMA = CHART + "values.schema.json"
 DOCKERFILE = "docker/Dockerfile"
+UNIT = "systemd/coracle.service"
+COMPOSE = "compose/compose.yaml"
+RELEASE = "workflows/release.yaml"
 ALERTS = CHART + "monitoring/alerts.yaml"
 
 
@@ -103,6 +106,15 @@ BREAKS = [
     Break("rule shipped", CHART + "templates/prometheusrule.yaml", "monitoring/alerts.yaml", "Chart.yaml"),
     Break("base rendered", "kustomize/base/deployment.yaml", "replicas: 2", "replicas: 3"),
     Break("base rendered", CHART + "values.yaml", "replicas: 2", "replicas: 3"),
+    Break("unit", UNIT, "NoNewPrivileges=yes", "NoNewPrivileges=no"),
+    Break("unit", UNIT, "CapabilityBoundingSet=\n", "CapabilityBoundingSet=CAP_SYS_ADMIN\n"),
+    Break("unit", UNIT, "TimeoutStopSec=45s", "TimeoutStopSec=30s"),
+    Break("compose", COMPOSE, "read_only: true", "read_only: false"),
+    Break("compose", COMPOSE, "cap_drop: [ALL]", "cap_drops: [ALL]"),
+    Break("compose", COMPOSE, "- 127.0.0.1:9090:9090", "- 9090:9090"),
+    Break("workflows", RELEASE, "runs-on:", "run-on:"),
+    Break("workflows", RELEASE, "@11bd71901bbe5b1630ceea73d27597364c9af683", "@v4"),
+    Break("workflows", RELEASE, "permissions: {}", "permissions: write-all"),
     Break("base builds", "kustomize/base/kustomization.yaml", "  - networkpolicy.yaml\n", ""),
     Break("base builds", "kustomize/base/kustomization.yaml", "  - deployment.yaml", "  - deployments.yaml"),
     Break("restricted", DEPLOYMENT, "runAsNonRoot: true", "runAsNonRoot: false"),

@@ -59,6 +59,8 @@ class Tree:
         self.dashboard_path = self.chart_path / "monitoring" / "dashboard.json"
         self.alert_tests_path = root / "monitoring" / "alerts.test.yaml"
         self.base_path = root / "kustomize" / "base"
+        # A link to where GitHub looks for them, so that a broken variant has a copy.
+        self.workflows_path = root / "workflows"
         # Not copied with a broken variant: what stands outside of deploy/ is not broken by one.
         self.repository = workspace_path.parent
 
