@@ -23,6 +23,7 @@ mod outbound_policy;
 mod outbound_records;
 mod ownership;
 mod pipelining;
+mod prometheus;
 mod snapshots;
 mod streams;
 mod tails;
