@@ -188,6 +188,9 @@ struct Limits {
 
   exportsMax @11 :UInt64;
   # Stubs that an isolate may have given out and not got back.
+
+  subrequestMsMax @12 :UInt64;
+  # Time in milliseconds that a call out of the isolate may wait for its answer; then it throws.
 }
 
 interface Worker {

@@ -297,6 +297,8 @@ fn no_limit_is_mentioned_that_does_not_exist() {
     names.extend(
         [
             "connections_bytes_max",
+            "outbound_connections_max",
+            "outbound_connections_per_tenant_max",
             "snapshots_bytes_max",
             "questions_max",
             "pipelined_max",

@@ -35,6 +35,8 @@ export interface Limits {
   subrequestsMax?: number;
   /** Of these, how many may wait at once. */
   subrequestsInFlightMax?: number;
+  /** How long one of these may wait for its answer, in milliseconds; then it throws. */
+  subrequestMsMax?: number;
   /** Encoded arguments in bytes. */
   argsBytesMax?: number;
   /** Encoded result in bytes. */

@@ -164,6 +164,8 @@ limits! {
     subrequests_max,
     /// Of these, how many may wait at once.
     subrequests_in_flight_max,
+    /// How long one of them may wait for its answer, in milliseconds.
+    subrequest_ms_max,
     /// Encoded arguments and `props` of a call in bytes.
     args_bytes_max,
     /// Encoded result of a call in bytes.

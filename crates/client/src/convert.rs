@@ -196,6 +196,7 @@ pub(crate) fn write_limits(limits: &Limits, mut builder: schema::limits::Builder
     builder.set_memory_bytes_max(limits.memory_bytes_max);
     builder.set_subrequests_max(limits.subrequests_max);
     builder.set_subrequests_in_flight_max(limits.subrequests_in_flight_max);
+    builder.set_subrequest_ms_max(limits.subrequest_ms_max);
     builder.set_args_bytes_max(limits.args_bytes_max);
     builder.set_result_bytes_max(limits.result_bytes_max);
     builder.set_log_bytes_max(limits.log_bytes_max);

@@ -92,6 +92,12 @@ fn every_limit_has_a_case_and_its_verdict_is_the_one_in_the_table() {
                 in_flight();
                 continue;
             }
+            LimitName::SubrequestMsMax => {
+                // Not a verdict: the call that was not answered throws.
+                assert!(name.spec().outcome.starts_with("none"));
+                unanswered();
+                continue;
+            }
             LimitName::LogBytesMax => {
                 // Not a verdict: the rest is dropped and counted.
                 assert!(name.spec().outcome.starts_with("none"));
@@ -356,6 +362,29 @@ fn in_flight() {
     let report = lab.report_now(invocation);
     assert_eq!(value(&report), text("0,1,2,3,4,5,6,7,8,9"));
     assert_eq!(report.usage.subrequests, 10);
+    lab.end(isolate);
+    lab.assert_empty();
+}
+
+fn unanswered() {
+    // Each has its own time, which begins when it has left; who is not answered says so within the wall time.
+    let lab = Lab::new();
+    let limits = limits(|limits| {
+        limits.subrequest_ms_max = 50;
+        limits.subrequests_in_flight_max = 1;
+    });
+    let source = worker(
+        "const told = await Promise.allSettled([1, 2, 3].map(() => fetch('https://a.example/'))); \
+         return told.map((one) => one.reason.message).join()",
+    );
+    let mut spec = worker_with(&[("main.js", &source)], limits);
+    spec.outbound_refusal = None;
+    let isolate = lab.isolate(spec);
+    let invocation = lab.send(isolate, lab.call_of("culprit", Value::Null));
+    let report = lab.report(invocation);
+    let told = ["No answer came within 50 ms (subrequest_ms_max)."; 3];
+    assert_eq!(value(&report), text(&told.join(",")));
+    assert_eq!(report.usage.wall_us, 150_000);
     lab.end(isolate);
     lab.assert_empty();
 }

@@ -90,6 +90,8 @@ class Limits:
     """Calls out of the sandbox that one call may start."""
     subrequests_in_flight_max: int | None = None
     """Of these, how many may wait at once."""
+    subrequest_ms_max: int | None = None
+    """How long one of these may wait for its answer, in milliseconds; then it throws."""
     args_bytes_max: int | None = None
     """Encoded arguments and ``props`` of a call in bytes."""
     result_bytes_max: int | None = None

@@ -183,6 +183,7 @@ fn limits(source: &mut Source<'_>) -> Limits {
         log_bytes_max: any(256 << 10, &[0, 1, 100, 2_000]),
         subrequests_max: any(256, &[0, 1, 5]),
         subrequests_in_flight_max: any(32, &[1, 2]),
+        subrequest_ms_max: any(25_000, &[0, 1, 20]),
         value_depth_max: any(512, &[1, 3, 20]),
         exports_max: any(10_000, &[0, 1, 4]),
         ..Limits::default()

@@ -108,6 +108,10 @@ pub(crate) enum Mail {
         operation: u64,
         answer: Box<Answer>,
     },
+    /// A subrequest has waited for its answer as long as it may.
+    Unanswered {
+        operation: u64,
+    },
     Release {
         exports: Vec<u64>,
     },
@@ -130,7 +134,9 @@ impl Mail {
     pub(crate) fn alarm_of(&self) -> Option<AlarmOf> {
         match self {
             Self::WallTime { invocation } => Some(AlarmOf::WallTime(*invocation)),
-            Self::Settle { operation, .. } => Some(AlarmOf::Operation(*operation)),
+            Self::Settle { operation, .. } | Self::Unanswered { operation } => {
+                Some(AlarmOf::Operation(*operation))
+            }
             Self::Call { .. }
             | Self::Answer { .. }
             | Self::Release { .. }
@@ -348,6 +354,7 @@ impl Actor {
                 Mail::Call { .. }
                 | Mail::Settle { .. }
                 | Mail::Answer { .. }
+                | Mail::Unanswered { .. }
                 | Mail::Release { .. }
                 | Mail::Cancelled { .. }
                 | Mail::Collect => {
@@ -369,6 +376,7 @@ impl Actor {
             Mail::Answer { operation, answer } => {
                 self.answered(operation, &answer, around, effects);
             }
+            Mail::Unanswered { operation } => self.unanswered(operation, around, effects),
             Mail::Release { exports } => self.release(exports, around),
             Mail::Cancelled { invocation } => {
                 self.tell_released(Vec::new(), Some(invocation), around);

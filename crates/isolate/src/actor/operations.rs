@@ -233,6 +233,14 @@ impl Actor {
             }
             known.kind = Kind::Subrequest;
             known.exports = Vec::new();
+            let patience = Duration::from_millis(books.limits.subrequest_ms_max);
+            let wall = Duration::from_millis(books.limits.wall_ms_max);
+            let at = around.clock.monotonic() + patience;
+            // (Else the end of the whole comes first.)
+            if at < books.arrived + wall {
+                let mail = Mail::Unanswered { operation };
+                effects.alarms.push(AlarmChange::Set(Alarm { at, mail }));
+            }
             effects.events.push(Event::Called {
                 isolate: self.isolate,
                 invocation,
@@ -259,6 +267,8 @@ impl Actor {
             return;
         }
         if is_waited_for {
+            let of = AlarmOf::Operation(operation);
+            effects.alarms.push(AlarmChange::Clear(of));
             self.settle(operation, answer_message(answer), around, effects);
             return;
         }
@@ -272,6 +282,28 @@ impl Actor {
             }),
             Answer::Outcome(_) | Answer::Failed(_) | Answer::Provide => {}
         }
+    }
+
+    /// Nobody has answered a subrequest in its time: the guest is told so, and who was asked that nobody waits any more.
+    pub(super) fn unanswered(
+        &mut self,
+        operation: u64,
+        around: &Surroundings<'_>,
+        effects: &mut Effects,
+    ) {
+        // The alarm may have crossed the answer.
+        let known = self.operations.get(&operation);
+        let known = known.filter(|known| known.kind == Kind::Subrequest);
+        let Some(books) = known.and_then(|known| self.invocations.get(&known.invocation)) else {
+            return;
+        };
+        let reason = format!(
+            "No answer came within {} ms (subrequest_ms_max).",
+            books.limits.subrequest_ms_max
+        );
+        self.call_back(operation, effects);
+        let answer = answer_message(&Answer::Failed(reason));
+        self.settle(operation, answer, around, effects);
     }
 
     /// Tells that the guest will not have these imports.

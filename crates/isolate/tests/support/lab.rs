@@ -325,6 +325,7 @@ pub const HIGH: Limits = Limits {
     memory_bytes_max: u64::MAX,
     subrequests_max: u64::MAX,
     subrequests_in_flight_max: u64::MAX,
+    subrequest_ms_max: u64::MAX,
     code_bytes_max: u64::MAX,
     env_bytes_max: u64::MAX,
     args_bytes_max: u64::MAX,

@@ -20,6 +20,7 @@ pub enum LimitName {
     MemoryBytesMax,
     SubrequestsMax,
     SubrequestsInFlightMax,
+    SubrequestMsMax,
     CodeBytesMax,
     EnvBytesMax,
     ArgsBytesMax,
@@ -52,7 +53,7 @@ pub struct LimitSpec {
 
 impl LimitName {
     /// Every limit, in the order of the documentation.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::FuelMax,
         Self::CpuMsMax,
         Self::StartupFuelMax,
@@ -60,6 +61,7 @@ impl LimitName {
         Self::MemoryBytesMax,
         Self::SubrequestsMax,
         Self::SubrequestsInFlightMax,
+        Self::SubrequestMsMax,
         Self::CodeBytesMax,
         Self::EnvBytesMax,
         Self::ArgsBytesMax,

@@ -11,7 +11,7 @@ const MIB: u64 = 1024 * KIB;
 const GIB: u64 = 1024 * MIB;
 
 /// Every limit, in the order of [`LimitName::ALL`].
-pub const LIMIT_SPECS: [LimitSpec; 14] = [
+pub const LIMIT_SPECS: [LimitSpec; 15] = [
     LimitSpec {
         name: LimitName::FuelMax,
         text: "fuel_max",
@@ -81,6 +81,17 @@ pub const LIMIT_SPECS: [LimitSpec; 14] = [
         outcome: "none: the rest waits for answers",
         slack: "none",
         description: "Of these, how many may wait for their answers at once.",
+    },
+    LimitSpec {
+        name: LimitName::SubrequestMsMax,
+        text: "subrequest_ms_max",
+        unit: "milliseconds",
+        // Less than the wall time, so that who was not answered can still say so.
+        default: 25_000,
+        ceiling: 86_400_000,
+        outcome: "none: that call throws",
+        slack: "a few ms",
+        description: "Time that one of these may wait for its answer, once it has left.",
     },
     LimitSpec {
         name: LimitName::CodeBytesMax,

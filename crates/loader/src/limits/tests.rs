@@ -49,6 +49,7 @@ fn a_default_is_not_changed_by_accident() {
         memory_bytes_max: 64 << 20,
         subrequests_max: 256,
         subrequests_in_flight_max: 32,
+        subrequest_ms_max: 25_000,
         code_bytes_max: 10 << 20,
         env_bytes_max: 1 << 20,
         args_bytes_max: 32 << 20,

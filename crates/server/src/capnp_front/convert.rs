@@ -252,6 +252,7 @@ pub(super) fn limits(reader: schema::limits::Reader<'_>) -> LimitsRequest {
             LimitName::SubrequestsInFlightMax,
             reader.get_subrequests_in_flight_max(),
         ),
+        (LimitName::SubrequestMsMax, reader.get_subrequest_ms_max()),
         (LimitName::ArgsBytesMax, reader.get_args_bytes_max()),
         (LimitName::ResultBytesMax, reader.get_result_bytes_max()),
         (LimitName::LogBytesMax, reader.get_log_bytes_max()),

@@ -10,7 +10,7 @@ use coracle_loader::{
 use coracle_value::{Text, Value, to_json};
 
 /// The limits by the names that clients give them; those of the Workers documentation come first.
-const LIMIT_NAMES: [(&str, LimitName); 14] = [
+const LIMIT_NAMES: [(&str, LimitName); 15] = [
     ("cpuMs", LimitName::CpuMsMax),
     ("subRequests", LimitName::SubrequestsMax),
     ("fuelMax", LimitName::FuelMax),
@@ -20,6 +20,7 @@ const LIMIT_NAMES: [(&str, LimitName); 14] = [
     ("memoryBytesMax", LimitName::MemoryBytesMax),
     ("subrequestsMax", LimitName::SubrequestsMax),
     ("subrequestsInFlightMax", LimitName::SubrequestsInFlightMax),
+    ("subrequestMsMax", LimitName::SubrequestMsMax),
     ("argsBytesMax", LimitName::ArgsBytesMax),
     ("resultBytesMax", LimitName::ResultBytesMax),
     ("logBytesMax", LimitName::LogBytesMax),
