@@ -14,7 +14,10 @@ use std::{
     },
     time::Duration,
 };
-use tokio::io::AsyncWriteExt;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 const SECRET: &str = "s3cr3t/Value+of=all";
 
@@ -413,6 +416,53 @@ async fn a_token_that_is_refused_is_fetched_anew() {
     assert_eq!(&*server.seen().pop().expect("it arrived").body, b"body");
     assert_eq!(post(&channel, &server, false).await, 200);
     assert_eq!(server.seen().len(), 7);
+}
+
+/// A server that refuses a token and is gone when it is asked once more has had the first request all the same: budgets give
+/// back the second alone.
+#[tokio::test]
+async fn what_the_first_try_sent_is_not_given_back() {
+    let vault = Vault::new();
+    let (tokens, given) = tokens().await;
+    let grant = json!({"token_url": url("http", "tokens.test", tokens.address, "/token"), "client_id": "me", "plain_http": true});
+    let mut config = one_policy(json!([
+        {"allow": ["http://a.test:*"], "private": true, "credential": "own", "budget": {"bytes_max": 100, "per_seconds": 3600}}
+    ]));
+    config["credentials"] = json!({"own": {
+        "secret": vault.secret("own", SECRET), "to": ["http://a.test:*"], "plain_http": true,
+        "as": {"oauth2_client_credentials": grant},
+    }});
+    let world = World::with(config).await;
+    world.dns.set("a.test", &["127.0.0.1"]);
+    world.dns.set("tokens.test", &["127.0.0.1"]);
+    let (channel, other) = (world.channel(), server().await);
+    get(&channel, url("http", "a.test", other.address, "/"))
+        .await
+        .expect("it brings the token");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_millis(10_050)).await;
+    tokio::time::resume();
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
+    let leaving = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        drop(listener);
+        read_head(&mut stream).await;
+        stream.read_exact(&mut [0; 40]).await.expect("the body");
+        let no = b"HTTP/1.1 401 no\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        stream.write_all(no).await.expect("it reads");
+    });
+    let posted = |body: &'static [u8]| {
+        let asked = request("POST", url("http", "a.test", leaving, "/"));
+        refused(&channel, with_request_body(asked, body))
+    };
+    assert_eq!(posted(&[7; 40]).await.code(), "connect_failed");
+    assert_eq!(given.load(Ordering::SeqCst), 2);
+    let record = world.records.wait_for(2).await.pop().expect("a record");
+    assert_eq!((record.bytes_sent, record.error), (40, "connect_failed"));
+    // Of a hundred, sixty are left.
+    assert_eq!(posted(&[7; 61]).await.code(), "budget_exceeded");
 }
 
 /// A body that is redacted is still a stream, of which the end is held back: as much whatever it says, or guesses that are

@@ -123,6 +123,7 @@ impl Channel {
             meter,
             credentials: credentials.collect::<Result<_, _>>()?,
             applied: Vec::new(),
+            sent_before: 0,
         })
     }
 
@@ -168,6 +169,8 @@ pub(crate) struct Permit {
     credentials: Vec<Arc<Credential>>,
     /// What was put in, with the credential that it is of.
     applied: Vec<(Arc<Credential>, Applied)>,
+    /// Bytes that went out with an earlier try.
+    sent_before: u64,
 }
 
 impl Permit {
@@ -179,10 +182,18 @@ impl Permit {
         self.meter.clone()
     }
 
-    /// Gives back what was taken from budgets for a request that failed before there was a connection for it.
+    /// Takes a request from the budgets once more. What the first try has sent is sent, whatever becomes of the second.
+    pub(crate) fn try_again(&mut self, trail: &Trail) -> Result<(), Error> {
+        self.meter.take_request(Instant::now())?;
+        self.sent_before = trail.sent();
+        Ok(())
+    }
+
+    /// Gives back what was taken from budgets for a try that failed before there was a connection for it.
     pub(crate) fn settle<T>(&self, outcome: Result<T, Error>, trail: &Trail) -> Result<T, Error> {
         if outcome.as_ref().is_err_and(Error::is_unsent) {
-            self.meter.give_back(trail.unsend(), Instant::now());
+            let unsent = trail.unsend(self.sent_before);
+            self.meter.give_back(unsent, Instant::now());
         }
         outcome
     }

@@ -13,7 +13,7 @@ use crate::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use hyper::body::Incoming;
-use std::{borrow::Cow, sync::Arc, time::Instant};
+use std::{borrow::Cow, sync::Arc};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Bytes of a method.
@@ -300,7 +300,7 @@ impl<'a> Journey<'a> {
             let is_refused = [401, 403].contains(&response.status().as_u16());
             let may_try = !self.body.is_stream() && !is_second_try;
             if is_refused && may_try && permit.refused() {
-                permit.meter().take_request(Instant::now())?;
+                permit.try_again(trail)?;
                 is_second_try = true;
                 continue;
             }

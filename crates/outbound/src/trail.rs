@@ -97,9 +97,14 @@ impl Trail {
         self.underway.sent.fetch_add(bytes, Ordering::Relaxed)
     }
 
-    /// Nothing was sent after all; answers how much was counted.
-    pub(crate) fn unsend(&self) -> u64 {
-        self.underway.sent.swap(0, Ordering::Relaxed)
+    /// How much was sent so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.underway.sent.load(Ordering::Relaxed)
+    }
+
+    /// No more than that was sent after all; answers how much more was counted.
+    pub(crate) fn unsend(&self, sent: u64) -> u64 {
+        self.underway.sent.swap(sent, Ordering::Relaxed) - sent
     }
 
     pub(crate) fn receive(&self, bytes: usize) {
