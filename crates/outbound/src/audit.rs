@@ -185,7 +185,7 @@ impl Record {
 
     /// Says where it goes, as far as there is room.
     pub(crate) fn goes_to(&mut self, destination: &Destination) {
-        self.destination = destination.to_string();
+        self.destination = destination.text();
         if self.destination.len() > DESTINATION_BYTES_MAX {
             let end = self.destination.floor_char_boundary(DESTINATION_BYTES_MAX);
             self.destination.truncate(end);

@@ -5,9 +5,10 @@ use crate::{
     Destination, Error,
     body::why,
     config::RequestLimits,
-    dial::{Connector, Dialer, Reach, Share},
+    dial::{Connector, Dialer, Reach, Route, Share},
     sent::{Flight, INFORMATIONAL_MAX, Sent},
 };
+use futures::FutureExt;
 use hyper::body::Incoming;
 use hyper_util::{
     client::legacy::{Client, Error as ClientError, connect::capture_connection},
@@ -16,12 +17,13 @@ use hyper_util::{
 use rustls::ClientConfig;
 use std::{
     error::Error as _,
-    future::poll_fn,
+    future::{Future, poll_fn},
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
+    task::{Poll, ready},
     time::Duration,
 };
-use tokio::time::sleep_until;
+use tokio::time::{Sleep, sleep_until};
 
 /// How long a connection is kept that nothing is sent on.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
@@ -46,7 +48,7 @@ pub(crate) struct Tls {
 }
 
 /// By reach, and by whether it is for WebSockets.
-type Made = [[Option<HttpClient>; 2]; Reach::COUNT];
+type Made = [[Option<Arc<HttpClient>>; 2]; Reach::COUNT];
 
 /// The clients of one tenant, or of the operator.
 pub(crate) struct Clients {
@@ -71,14 +73,14 @@ impl Clients {
         *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Made::default();
     }
 
-    pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
+    pub(crate) fn get(&self, reach: Reach, is_web_socket: bool) -> Arc<HttpClient> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if self.share.is_used_up() {
             *made = Made::default();
         }
         let client = &mut made[reach as usize][usize::from(is_web_socket)];
-        let client = client.get_or_insert_with(|| self.make(reach, is_web_socket));
-        client.clone()
+        let client = client.get_or_insert_with(|| Arc::new(self.make(reach, is_web_socket)));
+        Arc::clone(client)
     }
 
     fn make(&self, reach: Reach, is_web_socket: bool) -> HttpClient {
@@ -86,12 +88,12 @@ impl Clients {
             true => &self.tls.http1,
             false => &self.tls.any,
         };
-        let connector = Connector {
+        let connector = Connector(Arc::new(Route {
             dialer: Arc::clone(&self.dialer),
             tls: Arc::clone(tls),
             reach,
             share: Arc::clone(&self.share),
-        };
+        }));
         Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
@@ -120,42 +122,60 @@ pub(crate) async fn send(
     request.body_mut().watched(&flight);
     let informed = Arc::clone(&flight);
     hyper::ext::on_informational(&mut request, move |_| informed.informed());
-    let mut connection = capture_connection(&mut request);
-    let mut answer = pin!(client.request(request));
+    let connection = capture_connection(&mut request);
+    let mut answer = client.request(request);
     let mut is_connected = false;
-    loop {
-        let (deadline, is_sent) = flight.deadline(limits.response(), limits.idle());
-        tokio::select! {
-            biased;
-            outcome = &mut answer => return outcome.map_err(|error| told(&error, destination)),
-            // (How long it takes until there is one is bounded where it is made.)
-            _ = connection.wait_for_connection_metadata(), if !is_connected => {
-                is_connected = true;
-                flight.moved(false);
+    let mut late = pin!(None::<Sleep>);
+    // All that can happen to it wakes one task, and is looked at in one place.
+    poll_fn(|context| {
+        if let Poll::Ready(outcome) = answer.poll_unpin(context) {
+            return Poll::Ready(outcome.map_err(|error| told(&error, destination)));
+        }
+        if flight.poll_flooded(context).is_ready() {
+            let reason =
+                format!("more than {INFORMATIONAL_MAX} answers came before the one that counts");
+            let origin = destination.origin();
+            return Poll::Ready(Err(Error::Protocol { origin, reason }));
+        }
+        if !is_connected {
+            // How long it takes until there is a connection is bounded where it is made.
+            if connection.connection_metadata().is_none() {
+                return Poll::Pending;
             }
-            () = poll_fn(|context| flight.poll_flooded(context)) => {
-                return Err(Error::Protocol {
-                    origin: destination.origin(),
-                    reason: format!("more than {INFORMATIONAL_MAX} answers came before the one that counts"),
-                });
-            }
-            () = sleep_until(deadline), if is_connected => {
-                // It may have gone on meanwhile.
-                if flight.deadline(limits.response(), limits.idle()).0 > deadline {
+            is_connected = true;
+            flight.moved(false);
+        }
+        loop {
+            let (deadline, is_sent) = flight.deadline(limits.response(), limits.idle());
+            match late.as_mut().as_pin_mut() {
+                Some(late) if late.deadline() == deadline => ready!(late.poll(context)),
+                // It is the first look, or the request has gone on meanwhile.
+                _ => {
+                    late.set(Some(sleep_until(deadline)));
                     continue;
                 }
-                let (what, time_max, limit) = match is_sent {
-                    true => ("answer", limits.response(), "response_ms_max"),
-                    false => ("take more of the request's body", limits.idle(), "idle_ms_max"),
-                };
-                return Err(Error::TooSlow {
-                    origin: destination.origin(),
-                    what,
-                    time_max,
-                    limit,
-                });
             }
+            return Poll::Ready(Err(too_slow(destination, is_sent, limits)));
         }
+    })
+    .await
+}
+
+/// Nothing came, or nothing more of the request was taken.
+fn too_slow(destination: &Destination, is_sent: bool, limits: &RequestLimits) -> Error {
+    let (what, time_max, limit) = match is_sent {
+        true => ("answer", limits.response(), "response_ms_max"),
+        false => (
+            "take more of the request's body",
+            limits.idle(),
+            "idle_ms_max",
+        ),
+    };
+    Error::TooSlow {
+        origin: destination.origin(),
+        what,
+        time_max,
+        limit,
     }
 }
 

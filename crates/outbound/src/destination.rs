@@ -199,6 +199,11 @@ impl Destination {
         self.shown(Position::AfterPort, "")
     }
 
+    /// The origin and the path, without the query.
+    pub(crate) fn text(&self) -> String {
+        self.shown(Position::AfterPath, self.path().unwrap_or_default())
+    }
+
     /// Its text up to there, which is the origin and that path.
     fn shown(&self, end: Position, path: &str) -> String {
         let Parts {
@@ -275,8 +280,7 @@ impl fmt::Display for Host {
 /// The origin and the path, without the query.
 impl fmt::Display for Destination {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path().unwrap_or_default();
-        formatter.write_str(&self.shown(Position::AfterPath, path))
+        formatter.write_str(&self.text())
     }
 }
 

@@ -17,7 +17,7 @@ use hyper_util::{
 };
 use rustls::{ClientConfig, pki_types::ServerName};
 use std::{
-    io,
+    io::{self, IoSlice},
     net::{IpAddr, SocketAddr, UdpSocket},
     pin::Pin,
     sync::{Arc, PoisonError, RwLock},
@@ -327,7 +327,10 @@ impl Service<Uri> for ToProxy {
 
 /// Makes the connections of HTTP clients.
 #[derive(Clone)]
-pub(crate) struct Connector {
+pub(crate) struct Connector(pub(crate) Arc<Route>);
+
+/// How it makes them.
+pub(crate) struct Route {
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) tls: Arc<ClientConfig>,
     pub(crate) reach: Reach,
@@ -344,25 +347,25 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let connector = self.clone();
+        let route = Arc::clone(&self.0);
         Box::pin(async move {
             // What the client was given is canonical, and reading it again changes nothing.
             let destination = Destination::of_url(&uri.to_string())?;
-            let Self {
+            let Route {
                 dialer,
                 tls,
                 reach,
                 share,
-            } = connector;
+            } = &*route;
             let finish = async |stream| match uri.scheme_str() {
                 Some("https") => {
-                    let secured = secure(&tls, destination.host(), stream).await?;
+                    let secured = secure(tls, destination.host(), stream).await?;
                     Ok(Bytes::Tls(Box::new(secured)))
                 }
                 _ => Ok(Bytes::Plain(stream)),
             };
-            let share = (&*share, Use::Http);
-            let (bytes, place) = dialer.dial(&destination, reach, share, finish).await?;
+            let share = (&**share, Use::Http);
+            let (bytes, place) = dialer.dial(&destination, *reach, share, finish).await?;
             Ok(TokioIo::new(Stream {
                 bytes,
                 _place: place,
@@ -436,6 +439,25 @@ impl AsyncWrite for Stream {
         match &mut self.get_mut().bytes {
             Bytes::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Bytes::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    /// (Head and body leave in one go, and neither is copied for it.)
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().bytes {
+            Bytes::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Bytes::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.bytes {
+            Bytes::Plain(stream) => stream.is_write_vectored(),
+            Bytes::Tls(stream) => stream.is_write_vectored(),
         }
     }
 

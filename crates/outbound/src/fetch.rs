@@ -11,10 +11,12 @@ use crate::{
     trail::{Trail, Upload},
     web_socket,
 };
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use hyper::body::Incoming;
 use std::{borrow::Cow, sync::Arc};
 use tokio::io::{AsyncRead, AsyncWrite};
+use url::Position;
 
 /// Bytes of a method.
 pub(crate) const METHOD_BYTES_MAX: usize = 128;
@@ -238,12 +240,13 @@ impl<'a> Journey<'a> {
     }
 
     /// Sends it to one place.
-    async fn send(&mut self, destination: &Destination, hop: u32) -> Result<Head, Error> {
+    async fn send(&mut self, destination: &Destination, hop: u32) -> Result<Box<Head>, Error> {
         let mut record = self.record(hop);
         record.goes_to(destination);
         let trail = Trail::begun(self.channel.audit(), record);
         let outcome = self.send_noted(destination, &trail).await;
-        trail.settle(outcome)
+        trail.settle(&outcome);
+        outcome
     }
 
     fn record(&self, hop: u32) -> Record {
@@ -260,7 +263,7 @@ impl<'a> Journey<'a> {
         &mut self,
         destination: &Destination,
         trail: &Arc<Trail>,
-    ) -> Result<Head, Error> {
+    ) -> Result<Box<Head>, Error> {
         let channel = self.channel;
         let limits = channel.limits();
         if self.headers.is_empty() {
@@ -335,7 +338,7 @@ impl<'a> Journey<'a> {
             permit.leave_telling_names(&mut headers);
             redact_headers(redactor, &mut headers, trail);
         }
-        Ok(Head {
+        Ok(Box::new(Head {
             status,
             headers,
             version_has_reason: response.version() < http::Version::HTTP_2,
@@ -346,7 +349,7 @@ impl<'a> Journey<'a> {
             is_head: self.method == Method::HEAD,
             socket,
             upload,
-        })
+        }))
     }
 
     /// Whether servers are to be told that there is no body: of POST and PUT they expect one, and some refuse a request
@@ -394,13 +397,9 @@ fn request(
         reason: "its URL can't be sent".into(),
     };
     let url = destination.url().ok_or_else(unsendable)?;
-    let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
-    let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
-    let uri = http::Uri::builder()
-        .scheme(destination.scheme().as_str())
-        .authority(authority)
-        .path_and_query(path)
-        .build();
+    // As it was judged, but for what WebSockets call their schemes.
+    let text = [destination.scheme().as_str(), &url[Position::AfterScheme..]].concat();
+    let uri = http::Uri::from_maybe_shared(Bytes::from(text));
     let mut request = http::Request::new(body);
     *request.method_mut() = method.clone();
     *request.uri_mut() = uri.map_err(|_| unsendable())?;
@@ -410,12 +409,22 @@ fn request(
 
 impl Head {
     /// The response, unless it is none that may be passed on.
-    fn finish(self, destination: &Destination, redirected: bool) -> Result<Response, Error> {
+    fn finish(
+        self: Box<Self>,
+        destination: &Destination,
+        redirected: bool,
+    ) -> Result<Response, Error> {
         let trail = Arc::clone(&self.trail);
-        trail.settle(self.finish_noted(destination, redirected))
+        let finished = self.finish_noted(destination, redirected);
+        trail.settle(&finished);
+        finished
     }
 
-    fn finish_noted(self, destination: &Destination, redirected: bool) -> Result<Response, Error> {
+    fn finish_noted(
+        self: Box<Self>,
+        destination: &Destination,
+        redirected: bool,
+    ) -> Result<Response, Error> {
         let Self {
             status,
             mut headers,
@@ -427,7 +436,7 @@ impl Head {
             is_head,
             socket,
             upload,
-        } = self;
+        } = *self;
         let code = status.as_u16();
         if !(200..=599).contains(&code) && socket.is_none() {
             return Err(bounds.wrong(format!("the status {code} is none that a response has")));

@@ -46,7 +46,8 @@ impl Channel {
         let record = Record::new(sender.clone(), Kind::Connect, "");
         let trail = Trail::begun(self.audit(), record);
         let connected = self.connect_noted(address, with_tls, &trail).await;
-        trail.settle(connected)
+        trail.settle(&connected);
+        connected
     }
 
     async fn connect_noted(

@@ -76,14 +76,13 @@ impl Trail {
     }
 
     /// Notes what came of it.
-    pub(crate) fn settle<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
-        self.note(|record| match &outcome {
+    pub(crate) fn settle<T>(&self, outcome: &Result<T, Error>) {
+        self.note(|record| match outcome {
             // (A body or a connection may have failed already.)
             Ok(_) if record.error == CANCELLED => record.error = "",
             Ok(_) => {}
             Err(error) => record.failed(error),
         });
-        outcome
     }
 
     /// Notes something in its record.

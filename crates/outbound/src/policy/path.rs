@@ -4,7 +4,7 @@
 //! off at `;`. A path that two of them would read as two paths is unclear ([`segments_of`] reads none), and what a rule
 //! makes of it is the rule's to say. All else is compared decoded, so that no spelling of a path changes what is decided.
 
-use std::{fmt, iter};
+use std::{borrow::Cow, fmt, iter};
 
 /// The longest pattern of paths, in bytes.
 pub(super) const PATH_PATTERN_BYTES_MAX: usize = 2 << 10;
@@ -62,7 +62,7 @@ impl PathPattern {
             return Err(UNCLEAR);
         }
         let literal = |text: &str| match (decode(text), comparison) {
-            (Some(text), Comparison::Exact) => Ok(text),
+            (Some(text), Comparison::Exact) => Ok(text.into_owned()),
             (Some(text), Comparison::Loose) => Ok(fold(&text)),
             (None, _) => Err(UNCLEAR),
         };
@@ -105,12 +105,12 @@ impl PathPattern {
     }
 
     /// Whether a path is meant; `path` is of [`segments_of`], and [`loose`] if the pattern is.
-    pub(super) fn matches(&self, path: &[String]) -> bool {
+    pub(super) fn matches(&self, path: &[Cow<'_, str>]) -> bool {
         self.matches_noted(path, || {})
     }
 
     /// The same, with a note of each step.
-    fn matches_noted(&self, path: &[String], mut step: impl FnMut()) -> bool {
+    fn matches_noted(&self, path: &[Cow<'_, str>], mut step: impl FnMut()) -> bool {
         let (mut wanted, mut found) = (0, 0);
         // The last `**`, and how far what it stands for reaches: only the last need ever stand for more.
         let mut back: Option<(usize, usize)> = None;
@@ -161,23 +161,22 @@ impl Segment {
 }
 
 /// The segments of a URL's path, decoded; none if it is unclear.
-pub(super) fn segments_of(path: &str) -> Option<Vec<String>> {
-    let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
-    let (_, before) = segments.split_last()?;
-    let has_gap = before.iter().any(|segment| segment.is_empty());
-    if has_gap || segments.len() > SEGMENTS_MAX {
+pub(super) fn segments_of(path: &str) -> Option<Vec<Cow<'_, str>>> {
+    let segments = path.strip_prefix('/')?.split('/');
+    let has_gap = path.as_bytes().windows(2).any(|pair| pair == b"//");
+    if has_gap || segments.clone().count() > SEGMENTS_MAX {
         return None;
     }
-    segments.into_iter().map(decode).collect()
+    segments.map(decode).collect()
 }
 
 /// The segments as a loose pattern compares them.
-pub(super) fn loose(segments: &[String]) -> Vec<String> {
+pub(super) fn loose<'a>(segments: &[Cow<'a, str>]) -> Vec<Cow<'a, str>> {
     let kept = match segments.split_last() {
         Some((last, before)) if last.is_empty() => before,
         _ => segments,
     };
-    kept.iter().map(|segment| fold(segment)).collect()
+    kept.iter().map(|segment| fold(segment).into()).collect()
 }
 
 fn fold(text: &str) -> String {
@@ -185,7 +184,7 @@ fn fold(text: &str) -> String {
 }
 
 /// A segment, decoded; none if servers would differ about it.
-fn decode(segment: &str) -> Option<String> {
+fn decode(segment: &str) -> Option<Cow<'_, str>> {
     // The usual case: nothing that is encoded, and nothing that is special.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     if segment.bytes().all(is_plain) {
@@ -202,7 +201,7 @@ fn decode(segment: &str) -> Option<String> {
     .collect();
     let text = String::from_utf8(bytes?).ok()?;
     let is_clear = !text.contains(is_special) && !is_encoded(&text);
-    is_clear.then_some(text)
+    is_clear.then_some(text.into())
 }
 
 fn escaped(high: Option<u8>, low: Option<u8>) -> Option<u8> {
@@ -271,7 +270,7 @@ mod tests {
         ) {
             let text = format!("/{}", pattern.join("/"));
             let pattern = PathPattern::read(&text, Comparison::Exact).expect("a pattern");
-            let path: Vec<String> = path.into_iter().map(Into::into).collect();
+            let path: Vec<Cow<'_, str>> = path.into_iter().map(Into::into).collect();
             let mut steps = 0;
             pattern.matches_noted(&path, || steps += 1);
             prop_assert!(steps <= pattern.steps_max(), "{text}: {steps} of {}", pattern.steps_max());
@@ -284,7 +283,7 @@ mod tests {
         let near = "/a".repeat(60);
         let pattern = PathPattern::read(&format!("/**{near}/b/**"), Comparison::Exact);
         let pattern = pattern.expect("a pattern");
-        let path = vec!["a".to_owned(); SEGMENTS_MAX];
+        let path = vec![Cow::Borrowed("a"); SEGMENTS_MAX];
         let mut steps = 0;
         assert!(!pattern.matches_noted(&path, || steps += 1));
         assert!(
@@ -413,7 +412,7 @@ mod tests {
     }
 
     /// What `**` means, written as it is said: slow, and plainly right.
-    fn is_meant(pattern: &[Segment], path: &[String]) -> bool {
+    fn is_meant(pattern: &[Segment], path: &[Cow<'_, str>]) -> bool {
         match (pattern.split_first(), path.split_first()) {
             (None, None) => true,
             (Some((Segment::Any, rest)), _) => {

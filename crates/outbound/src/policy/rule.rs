@@ -5,7 +5,7 @@ use super::{
     path::{self, PathPattern},
 };
 use crate::{Budget, Destination, Pattern, pattern::Difference};
-use std::{cell::OnceCell, fmt};
+use std::{borrow::Cow, cell::OnceCell, fmt};
 
 /// One rule, as it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,8 +43,8 @@ pub enum Miss {
 pub(super) struct Asked<'a> {
     pub(super) destination: &'a Destination,
     pub(super) method: Option<&'a str>,
-    segments: OnceCell<Option<Vec<String>>>,
-    loose: OnceCell<Vec<String>>,
+    segments: OnceCell<Option<Vec<Cow<'a, str>>>>,
+    loose: OnceCell<Vec<Cow<'a, str>>>,
 }
 
 impl<'a> Asked<'a> {
@@ -57,7 +57,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    fn segments(&self, path: &str) -> Option<&[String]> {
+    fn segments(&self, path: &'a str) -> Option<&[Cow<'a, str>]> {
         let segments = self.segments.get_or_init(|| path::segments_of(path));
         segments.as_deref()
     }
