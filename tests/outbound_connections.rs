@@ -228,7 +228,7 @@ async fn what_is_held_is_closed_when_the_promise_is_settled() {
     let (_site, entrypoint) = leaver(&lasting).await;
     let staying = stay(&entrypoint);
     value(answer(&entrypoint, "held", args![lasting.address.to_string()]).await);
-    assert_eq!(lasting.open(), 2);
+    lasting.has_open(2).await;
     lasting.say(b"news");
     eventually("the news have been read", async || {
         match lasting.received() {
