@@ -517,6 +517,7 @@ async fn an_agent_speaks_to_it_by_the_model_context_protocol() {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/mcp/run");
     let mut command = Command::new(run);
     command
+        .arg("client_test.py")
         .arg(env!("CARGO_BIN_EXE_coracle"))
         .arg(shop.path().join("tools.json"));
     command.env(

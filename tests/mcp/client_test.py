@@ -1,6 +1,6 @@
 """Speaks to `coracle mcp` with the official client, as an agent would.
 
-    client_test.py BINARY TOOLS_FILE
+    tests/mcp/run client_test.py BINARY TOOLS_FILE
 """
 
 import asyncio

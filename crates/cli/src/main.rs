@@ -21,6 +21,7 @@ mod modules;
 mod outbound;
 mod report;
 mod sandbox;
+mod servers;
 mod source_maps;
 mod tenants;
 mod terminal;

@@ -1,9 +1,13 @@
 //! The file that says which tools programs have, made a toolbox.
 
-use crate::{failure::Failure, outbound};
+use crate::{
+    failure::Failure,
+    outbound,
+    servers::{McpConfig, Servers},
+};
 use clap::Args;
 use coracle_codemode::{Limits, ToolPolicyConfig};
-use coracle_executor::{Namespace, OpenApiProvider, Toolbox};
+use coracle_executor::{Namespace, OpenApiProvider, Provider, Toolbox};
 use coracle_outbound::{Asked, Audit, Channel, Config, Outbound, OwnAddresses, Record};
 use serde::Deserialize;
 use std::{
@@ -41,14 +45,29 @@ struct ToolsFile {
     outbound: Option<PathBuf>,
 }
 
-/// Where the tools of a namespace come from.
+/// Where the tools of a namespace come from: one of `openapi` and `mcp`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NamespaceConfig {
     /// An OpenAPI document, in JSON or YAML, beside the file.
-    openapi: PathBuf,
+    openapi: Option<PathBuf>,
     /// Where the API is, if not where the document says.
     server: Option<String>,
+    /// A server of the Model Context Protocol.
+    mcp: Option<McpConfig>,
+}
+
+/// The toolbox, and the servers that are to be left when nothing is called any more. Dropping it ends those that are processes.
+pub(crate) struct Tools {
+    pub(crate) toolbox: Arc<Toolbox>,
+    servers: Servers,
+}
+
+impl Tools {
+    /// Takes leave of the servers.
+    pub(crate) async fn close(self) {
+        self.servers.close().await;
+    }
 }
 
 /// Requests of tools are in the log where somebody asks for it, and told nobody else.
@@ -59,11 +78,8 @@ impl Audit for Unrecorded {
 }
 
 impl ToolsArgs {
-    /// The toolbox. In a tokio runtime, which its connections are of.
-    pub(crate) fn toolbox(
-        &self,
-        adjust: impl FnOnce(&mut Limits),
-    ) -> Result<Arc<Toolbox>, Failure> {
+    /// The tools. In a tokio runtime, which its connections are of.
+    pub(crate) async fn open(&self, adjust: impl FnOnce(&mut Limits)) -> Result<Tools, Failure> {
         let (file, folder) = match &self.tools {
             Some(path) => (
                 read(path)?,
@@ -87,12 +103,36 @@ impl ToolsArgs {
             outbound.map_err(|error| Failure::usage(format!("the outbound file: {error}")))?;
         let channel = outbound.channel(TENANT, Asked::Session, None);
         let channel = Arc::new(channel.map_err(Failure::usage)?);
-        let namespaces = namespaces
-            .into_iter()
-            .map(|(name, config)| namespace(name, &config, &folder, &channel, &limits));
-        let namespaces = namespaces.collect::<Result<Vec<_>, _>>()?;
+        let mut known = Vec::new();
+        let mut servers = Vec::new();
+        for (name, config) in namespaces {
+            let wrong = |problem: &str| Failure::usage(format!("the namespace {name:?} {problem}"));
+            match config {
+                NamespaceConfig {
+                    openapi: Some(path),
+                    server,
+                    mcp: None,
+                } => {
+                    let path = folder.join(path);
+                    let provider = openapi(&path, server.as_deref(), &channel, &limits)?;
+                    known.push(Namespace { name, provider });
+                }
+                NamespaceConfig {
+                    openapi: None,
+                    server: None,
+                    mcp: Some(config),
+                } => {
+                    let server = config.server(&folder, &channel);
+                    servers.push((name.clone(), server.map_err(|problem| wrong(&problem))?));
+                }
+                _ => return Err(wrong("has either openapi, with or without server, or mcp")),
+            }
+        }
+        let (servers, of_servers) = Servers::connect(servers, &limits).await?;
+        let namespaces = [known, of_servers].concat();
         let toolbox = Toolbox::new(namespaces, policy, limits).map_err(Failure::usage)?;
-        Ok(Arc::new(toolbox))
+        let toolbox = Arc::new(toolbox);
+        Ok(Tools { toolbox, servers })
     }
 }
 
@@ -102,30 +142,20 @@ fn read(path: &Path) -> Result<ToolsFile, Failure> {
     serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
 }
 
-fn namespace(
-    name: String,
-    config: &NamespaceConfig,
-    folder: &Path,
+fn openapi(
+    path: &Path,
+    server: Option<&str>,
     channel: &Arc<Channel>,
     limits: &Limits,
-) -> Result<Namespace, Failure> {
-    let path = folder.join(&config.openapi);
+) -> Result<Arc<dyn Provider>, Failure> {
     let wrong = |problem: String| Failure::usage(format!("{}: {problem}", path.display()));
-    let document = bounded(&path, limits.document_bytes_max).map_err(wrong)?;
-    let provider = OpenApiProvider::new(
-        &document,
-        config.server.as_deref(),
-        Arc::clone(channel),
-        limits,
-    );
+    let document = bounded(path, limits.document_bytes_max).map_err(wrong)?;
+    let provider = OpenApiProvider::new(&document, server, Arc::clone(channel), limits);
     let provider = provider.map_err(|error| wrong(error.to_string()))?;
     for problem in &provider.api().problems {
         tracing::warn!("{}: left out: {problem}", path.display());
     }
-    Ok(Namespace {
-        name,
-        provider: Arc::new(provider),
-    })
+    Ok(Arc::new(provider))
 }
 
 /// A text file of at most so many bytes.

@@ -126,6 +126,11 @@ limits! {
     call_arguments_bytes_max, "bytes", 1_048_576, "refused", "The arguments of a call, as JSON.";
     call_result_bytes_max, "bytes", 4_194_304, "refused", "The result of a call, as JSON.";
     unawaited_ms_max, "milliseconds", 5_000, "given up", "What calls that a program has not waited for get to end after it.";
+    server_connect_ms_max, "milliseconds", 30_000, "given up", "What an MCP server gets to start, greet and list its tools.";
+    server_call_ms_max, "milliseconds", 60_000, "given up", "A call of an MCP server's tool.";
+    server_message_bytes_max, "bytes", 8_388_608, "dropped", "One message of an MCP server's.";
+    server_pages_max, "pages", 1_000, "refused", "Pages of an MCP server's list of tools.";
+    server_list_bytes_max, "bytes", 33_554_432, "refused", "An MCP server's list of tools, as JSON.";
     log_chars_max, "characters", 6_000, "shortened", "What a model is shown of a run's console output.";
 }
 

@@ -29,6 +29,11 @@ pub trait Provider: Send + Sync + 'static {
     /// Calls a tool, by its own name. Its arguments have been judged. Dropping the future means that nobody waits for it any
     /// more.
     fn call(&self, tool: &str, arguments: Json) -> BoxFuture<'static, Result<Output, ToolError>>;
+
+    /// Another number than before where its tools have changed.
+    fn revision(&self) -> u64 {
+        0
+    }
 }
 
 /// A tool as its provider lists it.
@@ -80,6 +85,7 @@ impl From<LimitExceeded> for ToolError {
 }
 
 /// A namespace of tools.
+#[derive(Clone)]
 pub struct Namespace {
     /// What whoever configures it calls it. Programs use it as a name, with what is no part of one replaced.
     pub name: String,
@@ -101,13 +107,18 @@ pub enum ToolboxError {
 struct Known {
     provider: Arc<dyn Provider>,
     names: ToolNames,
+    /// That of the provider when its tools were read.
+    revision: u64,
+    /// As it was configured.
+    own_name: String,
 }
 
-/// See the module.
+/// See the module. It never changes, so a run sees the same tools from its beginning to its end.
 pub struct Toolbox {
     namespaces: BTreeMap<String, Known>,
     index: Index,
     policy: ToolPolicy,
+    policy_config: Option<ToolPolicyConfig>,
     limits: Limits,
     validators: Mutex<HashMap<String, Option<Arc<Validator>>>>,
 }
@@ -126,6 +137,8 @@ impl Toolbox {
         let mut known = BTreeMap::new();
         let mut entries = Vec::new();
         for (namespace, name) in namespaces.into_iter().zip(names) {
+            // Read first: a change underway makes another toolbox, and is not missed.
+            let revision = namespace.provider.revision();
             let tools = namespace.provider.tools();
             let names = ToolNames::new(tools.iter().map(|tool| &tool.name[..]), &limits)?;
             for tool in tools {
@@ -136,9 +149,15 @@ impl Toolbox {
                     parameters: tool.parameters,
                 });
             }
-            let provider = namespace.provider;
-            known.insert(name, Known { provider, names });
+            let of_namespace = Known {
+                provider: namespace.provider,
+                names,
+                revision,
+                own_name: namespace.name,
+            };
+            known.insert(name, of_namespace);
         }
+        let policy_config = policy.clone();
         let policy = match policy {
             Some(config) => ToolPolicy::new(config, &limits)?,
             None => ToolPolicy::allow_all(&limits),
@@ -147,6 +166,7 @@ impl Toolbox {
             namespaces: known,
             index: Index::new(entries),
             policy,
+            policy_config,
             limits,
             validators: Mutex::default(),
         })
@@ -160,9 +180,27 @@ impl Toolbox {
             namespaces: BTreeMap::new(),
             index: Index::default(),
             policy: ToolPolicy::allow_all(&limits),
+            policy_config: None,
             limits,
             validators: Mutex::default(),
         })
+    }
+
+    /// Another one with what the providers have now; none where nothing has changed.
+    ///
+    /// # Errors
+    /// Names that collide.
+    pub fn renewed(&self) -> Result<Option<Self>, ToolboxError> {
+        let mut known = self.namespaces.values();
+        if known.all(|known| known.provider.revision() == known.revision) {
+            return Ok(None);
+        }
+        let namespaces = self.namespaces.values().map(|known| Namespace {
+            name: known.own_name.clone(),
+            provider: Arc::clone(&known.provider),
+        });
+        let policy = self.policy_config.clone();
+        Self::new(namespaces.collect(), policy, self.limits.clone()).map(Some)
     }
 
     /// The limits that it was made with.

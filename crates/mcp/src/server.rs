@@ -15,7 +15,7 @@ use rmcp::{
     transport::async_rw::AsyncRwTransport,
 };
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::Semaphore,
@@ -38,7 +38,7 @@ pub struct ServeError(String);
 #[derive(Clone)]
 pub struct CodeServer {
     executor: Executor,
-    toolbox: Arc<Toolbox>,
+    toolbox: Arc<Mutex<Arc<Toolbox>>>,
     options: ExecuteOptions,
     turns: Arc<Semaphore>,
 }
@@ -49,7 +49,7 @@ impl CodeServer {
     pub fn new(executor: Executor, toolbox: Arc<Toolbox>, options: ExecuteOptions) -> Self {
         Self {
             executor,
-            toolbox,
+            toolbox: Arc::new(Mutex::new(toolbox)),
             options,
             turns: Arc::new(Semaphore::new(PROGRAMS_MAX)),
         }
@@ -73,15 +73,27 @@ impl CodeServer {
         Ok(())
     }
 
+    /// The tools as their servers have them now.
+    fn toolbox(&self) -> Arc<Toolbox> {
+        let mut toolbox = self.toolbox.lock().unwrap_or_else(PoisonError::into_inner);
+        match toolbox.renewed() {
+            Ok(None) => {}
+            Ok(Some(renewed)) => *toolbox = Arc::new(renewed),
+            Err(error) => tracing::warn!("tools have changed, the former ones are kept: {error}"),
+        }
+        Arc::clone(&toolbox)
+    }
+
     fn search(&self, input: &SearchInput) -> CallToolResult {
+        let toolbox = self.toolbox();
         let mut text = String::new();
         if input.query.is_some() || input.describe.is_none() {
             let query = input.query.as_deref().unwrap_or_default();
-            text += &answer::found(&self.toolbox.search(query, input.offset));
+            text += &answer::found(&toolbox.search(query, input.offset));
         }
         if let Some(targets) = &input.describe {
             let targets: Vec<&str> = targets.iter().map(|target| &target[..]).collect();
-            text += &answer::described(&self.toolbox.describe(&targets));
+            text += &answer::described(&toolbox.describe(&targets));
         }
         CallToolResult::success(vec![ContentBlock::text(text)])
     }
@@ -89,11 +101,9 @@ impl CodeServer {
     async fn execute(&self, code: &str) -> CallToolResult {
         // It is never closed.
         let _turn = self.turns.acquire().await;
-        let execution = self
-            .executor
-            .execute(code, &self.toolbox, &self.options)
-            .await;
-        let told = answer::executed(&execution, self.toolbox.limits());
+        let toolbox = self.toolbox();
+        let execution = self.executor.execute(code, &toolbox, &self.options).await;
+        let told = answer::executed(&execution, toolbox.limits());
         let text = ContentBlock::text(told.to_string());
         let mut result = match execution.error {
             None => CallToolResult::success(vec![text]),

@@ -25,6 +25,7 @@ use std::{
     fs::File,
     io::{self, Read},
     path::PathBuf,
+    sync::Arc,
 };
 
 /// Read of a program at most, whatever the limit on its characters: four bytes for each of its ceiling.
@@ -113,14 +114,16 @@ pub(crate) async fn exec(args: ExecArgs) -> Result<Exit, Failure> {
     }
     let asked = args.limits.asked()?;
     let preset = args.preset;
-    let toolbox = args.tools.toolbox(|limits| {
+    let source = args.source()?;
+    let adjust = |limits: &mut Limits| {
         if preset == Some(Preset::Article) {
             let article = Limits::article();
             limits.program_chars_max = article.program_chars_max;
             limits.result_chars_max = article.result_chars_max;
         }
-    })?;
-    let source = args.source()?;
+    };
+    let tools = args.tools.open(adjust).await?;
+    let toolbox = Arc::clone(&tools.toolbox);
     let (coracle, limits) = open(&args.connect, &args.guest, &asked, toolbox.limits()).await?;
     let options = ExecuteOptions {
         name: source.name.clone(),
@@ -130,6 +133,7 @@ pub(crate) async fn exec(args: ExecArgs) -> Result<Exit, Failure> {
     let execution = Executor::new(coracle)
         .execute(&source.code, &toolbox, &options)
         .await;
+    tools.close().await;
     args.output.write(&execution, source, terminal)
 }
 

@@ -7,6 +7,7 @@ use crate::{
 use clap::Args;
 use coracle_executor::{ExecuteOptions, Executor};
 use coracle_mcp::CodeServer;
+use std::sync::Arc;
 
 /// Serve Code Mode to an agent over stdin and stdout, by the Model Context Protocol.
 ///
@@ -35,7 +36,8 @@ pub(crate) struct McpArgs {
 pub(crate) async fn mcp(args: McpArgs) -> Result<Exit, Failure> {
     logging::install_for_command(Terminal::detect());
     let asked = args.limits.asked()?;
-    let toolbox = args.tools.toolbox(|_| ())?;
+    let tools = args.tools.open(|_| ()).await?;
+    let toolbox = Arc::clone(&tools.toolbox);
     let (coracle, limits) =
         exec::open(&args.connect, &args.guest, &asked, toolbox.limits()).await?;
     let options = ExecuteOptions {
@@ -44,6 +46,7 @@ pub(crate) async fn mcp(args: McpArgs) -> Result<Exit, Failure> {
     };
     let server = CodeServer::new(Executor::new(coracle), toolbox, options);
     let served = server.serve(tokio::io::stdin(), tokio::io::stdout()).await;
+    tools.close().await;
     served.map_err(Failure::server)?;
     Ok(Exit::Ok)
 }

@@ -66,21 +66,29 @@ pub(crate) async fn tools(args: ToolsCommandArgs) -> Result<Exit, Failure> {
             json,
             tools,
         } => {
-            let toolbox = tools.toolbox(|_| ())?;
-            let found = toolbox.search(&words.join(" "), offset);
+            let tools = tools.open(|_| ()).await?;
+            let found = tools.toolbox.search(&words.join(" "), offset);
             let is_found = !found.tools.is_empty();
             match json {
                 true => write_json(&document(&found), terminal)?,
                 false => terminal::write_stdout(&text(&found))?,
             }
+            tools.close().await;
             Ok(if is_found { Exit::Ok } else { Exit::Threw })
         }
         ToolsCommand::Describe { paths, tools } => {
-            let toolbox = tools.toolbox(|_| ())?;
+            let tools = tools.open(|_| ()).await?;
             let paths: Vec<&str> = paths.iter().map(|path| &path[..]).collect();
-            declare(&toolbox.describe(&paths))
+            let exit = declare(&tools.toolbox.describe(&paths));
+            tools.close().await;
+            exit
         }
-        ToolsCommand::Types { tools } => declare(&tools.toolbox(|_| ())?.types()),
+        ToolsCommand::Types { tools } => {
+            let tools = tools.open(|_| ()).await?;
+            let exit = declare(&tools.toolbox.types());
+            tools.close().await;
+            exit
+        }
     }
 }
 
