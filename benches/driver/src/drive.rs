@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+const MIB: f64 = 1024.0 * 1024.0;
+
 /// What is done again and again.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Load {
@@ -31,18 +33,30 @@ pub(crate) struct Driven {
     count: usize,
     wall_us: f64,
     cpu_us: f64,
+    /// Resident memory of the server's processes before and after, in bytes.
+    rss_bytes: [f64; 2],
 }
 
 impl Driven {
     pub(crate) fn text(&self) -> String {
         format!(
-            "{:?}: {} times, {:.0} µs and {:.0} µs of server CPU each\n",
-            self.load, self.count, self.wall_us, self.cpu_us
+            "{:?}: {} times, {:.0} µs and {:.0} µs of server CPU each; {:.1} MiB resident before and {:.1} after\n",
+            self.load,
+            self.count,
+            self.wall_us,
+            self.cpu_us,
+            self.rss_bytes[0] / MIB,
+            self.rss_bytes[1] / MIB,
         )
     }
 
     pub(crate) fn json(&self) -> Value {
-        json!({"count": self.count, "wall_us": self.wall_us, "cpu_us": self.cpu_us})
+        json!({
+            "count": self.count,
+            "wall_us": self.wall_us,
+            "cpu_us": self.cpu_us,
+            "rss_bytes": self.rss_bytes,
+        })
     }
 }
 
@@ -62,6 +76,7 @@ pub(crate) async fn drive(
     unique += 500;
     eprintln!("processes: {:?}", server.family());
     let cpu = server.cpu_us()?;
+    let rss_before = server.rss_bytes()?;
     let began = Instant::now();
     let mut count = 0;
     while began.elapsed() < Duration::from_secs(seconds) {
@@ -87,11 +102,13 @@ pub(crate) async fn drive(
     }
     let wall_us = ms(began) * 1000.0 / count as f64;
     let cpu_us = (server.cpu_us()? - cpu) / count as f64;
+    let rss_bytes = [rss_before, server.rss_bytes()?];
     server.stop()?;
     Ok(Driven {
         load,
         count,
         wall_us,
         cpu_us,
+        rss_bytes,
     })
 }
