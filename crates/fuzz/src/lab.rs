@@ -14,7 +14,11 @@ use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -114,8 +118,12 @@ pub struct Lab {
     pub clock: Arc<SimulatedClock>,
     events: mpsc::Receiver<Event>,
     last: Cell<u64>,
+    /// Nobody else's, so that what others have loaded is not found loaded already.
+    tenant: u64,
     seen: RefCell<Seen>,
 }
+
+static TENANT_LAST: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Default)]
 struct Seen {
@@ -156,6 +164,7 @@ impl Lab {
             clock,
             events,
             last: Cell::new(0),
+            tenant: TENANT_LAST.fetch_add(1, Ordering::Relaxed) + 1,
             seen: RefCell::default(),
         }
     }
@@ -171,8 +180,12 @@ impl Lab {
         self.stepper.stats()
     }
 
-    /// Makes an isolate.
+    /// Makes an isolate of the tenant of this lab.
     pub fn isolate(&self, worker: WorkerSpec) -> u64 {
+        let worker = WorkerSpec {
+            tenant: self.tenant,
+            ..worker
+        };
         let isolate = self.id();
         self.send(Message::Start { isolate, worker });
         isolate
