@@ -1,7 +1,7 @@
 //! One kind of load, again and again, so that a profiler can be put beside the server.
 
 use crate::{
-    phases::{SMALL, cold, cold_busy, ms, tools},
+    phases::{FETCHES, SMALL, cold, cold_busy, ms, tools},
     process::Server,
     rpc::{self, Client},
     workloads::Workloads,
@@ -23,6 +23,8 @@ pub(crate) enum Load {
     ColdBusy,
     /// A live worker is called.
     Warm,
+    /// A live worker is called, which asks a gateway of the caller's.
+    Gateway,
     /// A fresh worker calls a function of the caller's ten times in turn.
     Tools,
 }
@@ -71,6 +73,8 @@ pub(crate) async fn drive(
     let client = Client::connect(&server.address).await?;
     let worker = client.load(SMALL);
     let entrypoint = rpc::entrypoint(&worker, 0, 0);
+    let fetches = client.load_with(FETCHES, Some(rpc::gateway()));
+    let fetching = rpc::entrypoint(&fetches, 0, 0);
     let mut unique = 0;
     cold_busy(&client, &workloads.small, unique, 500).await?;
     unique += 500;
@@ -92,6 +96,11 @@ pub(crate) async fn drive(
             Load::Warm => {
                 for _ in 0..times {
                     rpc::call_expecting(&entrypoint, &json!(1), &json!(2)).await?;
+                }
+            }
+            Load::Gateway => {
+                for _ in 0..times {
+                    rpc::call_expecting(&fetching, &json!(1), &json!(201)).await?;
                 }
             }
             Load::Tools => {

@@ -87,7 +87,7 @@ pub(crate) const SMALL: &str = "export default { async run(n) { return n + 1; } 
 
 const LOOPS: &str = "export default { async run() { for (;;); } };";
 
-const FETCHES: &str = "export default { async run(n) { return n + (await fetch('https://gateway.test/')).status; } };";
+pub(crate) const FETCHES: &str = "export default { async run(n) { return n + (await fetch('https://gateway.test/')).status; } };";
 
 pub(crate) async fn measure(
     executable: &Path,
