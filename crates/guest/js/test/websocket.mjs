@@ -400,7 +400,7 @@ test("a response is passed on with its socket, once", async () => {
   peer.all.context.socket = worker.webSocket(response);
   const proxied = evaluate("new Response(null, { status: 101, webSocket: socket })");
   assert.equal(worker.webSocket(proxied), worker.webSocket(response));
-  assert.equal(worker.webSocket(evaluate("new Response(null, { status: 101, webSocket: null })")), null);
+  assert.throws(() => evaluate("new Response(null, { status: 101, webSocket: null })"), { name: "RangeError" });
   assert.throws(() => evaluate("new Response(null, { webSocket: socket })"), { name: "RangeError" });
   assert.throws(() => evaluate("new Response(null, { status: 101, webSocket: {} })"), { name: "TypeError" });
   assert.throws(() => evaluate("new Response('x', { status: 101, webSocket: socket })"), { name: "TypeError" });
