@@ -3,6 +3,7 @@
 use crate::support::*;
 use hyper::Version;
 use serde_json::json;
+use std::sync::Arc;
 
 async fn world() -> World {
     let world = World::of(json!([
@@ -116,4 +117,46 @@ async fn http_2_carries_the_same() {
         assert_eq!(response.expect("reached").status, 201);
     }
     assert!(server.seen().iter().all(|seen| seen.connection == 0));
+}
+
+/// N24: what is older than 1.2 is neither asked for nor taken.
+#[tokio::test]
+async fn tls_is_1_2_at_least() {
+    use std::sync::Mutex;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    const TLS_1_1: [u8; 2] = [3, 2];
+    let world = world().await;
+    let hello: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let read = Arc::clone(&hello);
+    let server = RawServer::start(move |mut stream| {
+        let read = Arc::clone(&read);
+        async move {
+            let mut head = [0; 5];
+            stream.read_exact(&mut head).await.expect("a record");
+            let mut body = vec![0; usize::from(u16::from_be_bytes([head[3], head[4]]))];
+            stream.read_exact(&mut body).await.expect("its body");
+            *read.lock().expect("a lock") = body;
+            // A ServerHello of that version (RFC 4346, section 7.4.1.3): a random of zeros, no session, AES128-SHA.
+            let mut server_hello = vec![2, 0, 0, 38];
+            server_hello.extend(TLS_1_1);
+            server_hello.extend([0; 33]);
+            server_hello.extend([0, 0x2f, 0]);
+            let mut record = vec![22, TLS_1_1[0], TLS_1_1[1], 0, server_hello.len() as u8];
+            record.extend(server_hello);
+            stream.write_all(&record).await.expect("it is read");
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+    })
+    .await;
+    let asked = url("https", "a.test", server.address, "/");
+    let error = get_refused(&world.channel(), asked).await;
+    assert_eq!(error.code(), "tls_failed", "{error}");
+    // The extension "supported_versions" (43, RFC 8446, section 4.2.1): five bytes of two versions, 1.3 and 1.2.
+    let hello = hello.lock().expect("a lock");
+    let offered = [0, 43, 0, 5, 4, 3, 4, 3, 3];
+    assert!(
+        hello.windows(offered.len()).any(|window| window == offered),
+        "{hello:?}"
+    );
 }

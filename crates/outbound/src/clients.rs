@@ -11,7 +11,7 @@ use crate::{
 use futures::FutureExt;
 use hyper::body::Incoming;
 use hyper_util::{
-    client::legacy::{Client, Error as ClientError, connect::capture_connection},
+    client::legacy::{Client, Error as ClientError},
     rt::{TokioExecutor, TokioTimer},
 };
 use rustls::ClientConfig;
@@ -23,7 +23,7 @@ use std::{
     task::{Poll, ready},
     time::Duration,
 };
-use tokio::time::{Sleep, sleep_until};
+use tokio::time::sleep_until;
 
 /// How long a connection is kept that nothing is sent on.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
@@ -122,10 +122,8 @@ pub(crate) async fn send(
     request.body_mut().watched(&flight);
     let informed = Arc::clone(&flight);
     hyper::ext::on_informational(&mut request, move |_| informed.informed());
-    let connection = capture_connection(&mut request);
     let mut answer = client.request(request);
-    let mut is_connected = false;
-    let mut late = pin!(None::<Sleep>);
+    let mut late = pin!(sleep_until(flight.first_deadline(limits)));
     // All that can happen to it wakes one task, and is looked at in one place.
     poll_fn(|context| {
         if let Poll::Ready(outcome) = answer.poll_unpin(context) {
@@ -137,25 +135,14 @@ pub(crate) async fn send(
             let origin = destination.origin();
             return Poll::Ready(Err(Error::Protocol { origin, reason }));
         }
-        if !is_connected {
-            // How long it takes until there is a connection is bounded where it is made.
-            if connection.connection_metadata().is_none() {
-                return Poll::Pending;
-            }
-            is_connected = true;
-            flight.moved(false);
-        }
         loop {
-            let (deadline, is_sent) = flight.deadline(limits.response(), limits.idle());
-            match late.as_mut().as_pin_mut() {
-                Some(late) if late.deadline() == deadline => ready!(late.poll(context)),
-                // It is the first look, or the request has gone on meanwhile.
-                _ => {
-                    late.set(Some(sleep_until(deadline)));
-                    continue;
-                }
+            ready!(late.as_mut().poll(context));
+            // It may have gone on since that was set.
+            let (deadline, is_sent) = flight.deadline(limits);
+            if deadline <= late.deadline() {
+                return Poll::Ready(Err(too_slow(destination, is_sent, limits)));
             }
-            return Poll::Ready(Err(too_slow(destination, is_sent, limits)));
+            late.as_mut().reset(deadline);
         }
     })
     .await

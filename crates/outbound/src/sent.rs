@@ -1,6 +1,6 @@
 //! A request's body as it is sent, and how long sending it and waiting for the answer may take.
 
-use crate::{Error, Meter, trail::Trail};
+use crate::{Error, Meter, config::RequestLimits, trail::Trail};
 use bytes::Bytes;
 use futures::task::AtomicWaker;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -58,8 +58,11 @@ impl Sent {
 
     /// Lets `flight` know how far it is.
     pub(crate) fn watched(&mut self, flight: &Arc<Flight>) {
-        flight.is_whole(self.is_end_stream());
         self.flight = Some(Arc::clone(flight));
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(&self.content, Content::Whole(bytes) if bytes.is_empty())
     }
 }
 
@@ -82,8 +85,13 @@ impl HttpBody for Sent {
         Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
     }
 
+    /// (A connection asks this of a request that it takes, and of what is left after each piece.)
     fn is_end_stream(&self) -> bool {
-        matches!(&self.content, Content::Whole(bytes) if bytes.is_empty())
+        let is_end = self.is_empty();
+        if let Some(flight) = &self.flight {
+            flight.moved(is_end);
+        }
+        is_end
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -127,11 +135,13 @@ pub(crate) fn too_large(bytes_max: u64) -> Error {
 pub(crate) const INFORMATIONAL_MAX: u32 = 16;
 /// The body is all sent.
 const WHOLE: u64 = 1 << 63;
+/// A connection has taken the request.
+const TAKEN: u64 = 1 << 62;
 
 /// What is known of a request that is being sent and not answered yet.
 pub(crate) struct Flight {
     begun: Instant,
-    /// When the request went on last, in milliseconds since it was begun, and whether all of it is sent.
+    /// When the request went on last, in milliseconds since it was begun, with [`TAKEN`] and [`WHOLE`].
     moved: AtomicU64,
     informational: AtomicU32,
     /// Of who waits for the answer.
@@ -148,11 +158,6 @@ impl Flight {
         })
     }
 
-    fn is_whole(&self, is_whole: bool) {
-        let whole = if is_whole { WHOLE } else { 0 };
-        self.moved.store(whole, Ordering::Relaxed);
-    }
-
     /// The request goes on: a connection has taken it, or a piece of its body.
     pub(crate) fn moved(&self, is_whole: bool) {
         let elapsed = self.begun.elapsed().as_millis() as u64;
@@ -160,7 +165,8 @@ impl Flight {
             true => WHOLE,
             false => self.moved.load(Ordering::Relaxed) & WHOLE,
         };
-        self.moved.store(elapsed | whole, Ordering::Relaxed);
+        let moved = elapsed | whole | TAKEN;
+        self.moved.store(moved, Ordering::Relaxed);
     }
 
     /// A server says something before its answer.
@@ -179,12 +185,25 @@ impl Flight {
         }
     }
 
-    /// Until when the answer may come, if all is sent, or else the next piece may go; and whether all is sent.
-    pub(crate) fn deadline(&self, response: Duration, idle: Duration) -> (Instant, bool) {
+    /// Before this it is not too late, however it goes on.
+    pub(crate) fn first_deadline(&self, limits: &RequestLimits) -> Instant {
+        self.begun + limits.response().min(limits.idle())
+    }
+
+    /// Until when the answer may come, if all is sent, or else the next piece may go; and whether all is sent. Until a
+    /// connection takes the request there is the time that a new one may need as well, which is bounded where it is made:
+    /// one that is there already may have no room for it.
+    pub(crate) fn deadline(&self, limits: &RequestLimits) -> (Instant, bool) {
         let moved = self.moved.load(Ordering::Relaxed);
+        if moved & TAKEN == 0 {
+            return (self.begun + limits.connect() + limits.response(), true);
+        }
         let is_whole = moved & WHOLE != 0;
-        let time_max = if is_whole { response } else { idle };
-        let at = self.begun + Duration::from_millis(moved & !WHOLE) + time_max;
+        let time_max = match is_whole {
+            true => limits.response(),
+            false => limits.idle(),
+        };
+        let at = self.begun + Duration::from_millis(moved & !(WHOLE | TAKEN)) + time_max;
         (at, is_whole)
     }
 }
