@@ -2,7 +2,7 @@
 
 use crate::{
     convert::to_json,
-    execution::{ErrorCode, Execution, ExecutionError, Truncated},
+    execution::{ErrorCode, Execution, ExecutionError},
     run::Run,
     toolbox::Toolbox,
 };
@@ -10,7 +10,6 @@ use coracle_client::{
     Answer, Coracle, Error, Limits, ModuleBody, Outbound, Outcome, Payload, Thrown, Usage, Value,
     Verdict, WorkerCode,
 };
-use coracle_codemode::{preview, truncate};
 use std::sync::Arc;
 
 /// The module that runs the program.
@@ -115,16 +114,7 @@ impl Executor {
         execution.log_bytes_dropped = log_bytes_dropped;
         match outcome {
             Outcome::Value(value) => match to_json(&value, "result") {
-                Ok(result) => {
-                    let shown = preview(&result, toolbox.limits());
-                    execution.truncated = truncate::explain(&shown).map(|summary| Truncated {
-                        chars: shown.chars,
-                        chars_whole: shown.chars_whole,
-                        cuts: shown.cuts,
-                        summary,
-                    });
-                    (execution.result, execution.result_whole) = (shown.value, result);
-                }
+                Ok(result) => execution.show(result, toolbox.limits()),
                 Err(error) => {
                     execution.error = Some(ExecutionError {
                         code: ErrorCode::ResultInvalid,

@@ -1,7 +1,7 @@
 //! All that is to be known of a program that has run.
 
 use coracle_client::{LogLine, Usage};
-use coracle_codemode::Cut;
+use coracle_codemode::{Cut, Limits, preview, truncate};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -134,6 +134,18 @@ pub enum CallStatus {
 }
 
 impl Execution {
+    /// Makes that its result, of which `result_chars_max` characters are shown.
+    pub fn show(&mut self, result: Json, limits: &Limits) {
+        let shown = preview(&result, limits);
+        self.truncated = truncate::explain(&shown).map(|summary| Truncated {
+            chars: shown.chars,
+            chars_whole: shown.chars_whole,
+            cuts: shown.cuts,
+            summary,
+        });
+        (self.result, self.result_whole) = (shown.value, result);
+    }
+
     /// All of it as one document, with the result as it is shown.
     #[must_use]
     pub fn to_json(&self) -> Json {

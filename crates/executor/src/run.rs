@@ -7,7 +7,7 @@
 use crate::{
     convert::{from_json, to_json},
     execution::{CallRecord, CallStatus},
-    toolbox::{Output, ToolError, Toolbox},
+    toolbox::{Output, ToolError, Toolbox, json_bytes},
 };
 use coracle_client::{Payload, Thrown, Value};
 use coracle_codemode::{CallCount, LimitExceeded, Limits};
@@ -159,10 +159,7 @@ impl Run {
         let outcome = prepared.provider.call(&prepared.tool, arguments).await;
         self.measure(number, |call| call.duration_micros = micros_since(begun));
         let output = outcome?;
-        let bytes = match &output {
-            Output::Json(json) => json_bytes(json),
-            Output::Bytes(bytes) => bytes.len(),
-        };
+        let bytes = output.bytes();
         self.measure(number, |call| call.result_bytes = bytes);
         limits.call_result_bytes_max(bytes, &format!("the result of {tool}"))?;
         Ok(output)
@@ -171,23 +168,4 @@ impl Run {
 
 fn micros_since(instant: Instant) -> u64 {
     u64::try_from(instant.elapsed().as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Bytes of a value as JSON, without making it.
-fn json_bytes(json: &Json) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Counting can't fail.
-    let _ = serde_json::to_writer(&mut count, json);
-    count.0
 }

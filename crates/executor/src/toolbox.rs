@@ -56,6 +56,35 @@ pub enum Output {
     Bytes(Vec<u8>),
 }
 
+impl Output {
+    /// Its size as JSON, or as bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Json(json) => json_bytes(json),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// Bytes of a value as JSON, without making it.
+pub(crate) fn json_bytes(json: &Json) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting can't fail.
+    let _ = serde_json::to_writer(&mut count, json);
+    count.0
+}
+
 /// Why a call of a tool has no result. The program catches it as an `Error` with this name, message and `code`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -287,6 +316,21 @@ impl Toolbox {
             provider: Arc::clone(&known.provider),
             tool: tool.own.to_owned(),
         })
+    }
+
+    /// Calls one tool for somebody who is no program, with everything decided as for one.
+    ///
+    /// # Errors
+    /// Those that a program would catch.
+    pub async fn call(&self, path: &str, arguments: Json) -> Result<Output, ToolError> {
+        let arguments_bytes = json_bytes(&arguments);
+        self.limits
+            .call_arguments_bytes_max(arguments_bytes, "input")?;
+        let prepared = self.prepare(path, &arguments, &mut CallCount::default())?;
+        let output = prepared.provider.call(&prepared.tool, arguments).await?;
+        let place = format!("the result of {path}");
+        self.limits.call_result_bytes_max(output.bytes(), &place)?;
+        Ok(output)
     }
 
     fn missing(&self, path: &str) -> ToolError {

@@ -1,12 +1,17 @@
 //! What a model is told.
 
-use coracle_codemode::{Description, Found, Limits, ToolEntry, preview_text};
-use coracle_executor::{CallStatus, Execution};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use coracle_codemode::{Description, Found, Limits, ToolEntry, preview, preview_text};
+use coracle_executor::{CallStatus, Execution, Output};
+use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
 /// What a tool's line in a list has of its description.
 const SUMMARY_CHARS_MAX: usize = 200;
+/// Images and sounds of one result that a model is shown, and the bytes of their base64.
+const MEDIA_MAX: usize = 16;
+const MEDIA_BYTES_MAX: usize = 8 << 20;
 /// Calls that are named where a program did not wait for them.
 const UNAWAITED_MAX: usize = 10;
 
@@ -64,6 +69,70 @@ pub(crate) fn described(description: &Description) -> String {
         let _ = writeln!(text, "// {path} is declared without types: {problem}");
     }
     text
+}
+
+/// Takes images and sounds out of a result, so that a model sees them instead of their base64: those that the result is, or
+/// that stand in it as items of a list or values of an object. In their place stands which one of them it was.
+pub(crate) fn without_media(
+    mut execution: Execution,
+    limits: &Limits,
+) -> (Vec<ContentBlock>, Execution) {
+    let mut media = Vec::new();
+    let mut bytes = 0;
+    let mut take = |value: &mut Value| {
+        let Some((kind, block, size)) = medium(value) else {
+            return;
+        };
+        bytes += size;
+        if bytes <= MEDIA_BYTES_MAX && media.len() < MEDIA_MAX {
+            media.push(block);
+            *value = format!("({kind} {}, below)", media.len()).into();
+        } else {
+            *value = format!(
+                "({kind}, left out: all of them have more than 8 MiB, or are more than 16)"
+            )
+            .into();
+        }
+    };
+    let mut result = std::mem::take(&mut execution.result_whole);
+    match &mut result {
+        Value::Array(items) => items.iter_mut().for_each(take),
+        value if medium(value).is_some() => take(value),
+        Value::Object(members) => members.values_mut().for_each(take),
+        _ => {}
+    }
+    if bytes > 0 {
+        execution.show(result, limits);
+    }
+    (media, execution)
+}
+
+/// An image or a sound as MCP has it, with its name for people and its size.
+fn medium(value: &Value) -> Option<(&'static str, ContentBlock, usize)> {
+    let text = |name| value.get(name).and_then(Value::as_str);
+    let (data, media_type) = (text("data")?, text("mimeType")?);
+    BASE64_STANDARD.decode(data).ok()?;
+    let size = data.len();
+    match text("type")? {
+        "image" => Some(("image", ContentBlock::image(data, media_type), size)),
+        "audio" => Some(("audio", ContentBlock::audio(data, media_type), size)),
+        _ => None,
+    }
+}
+
+/// What a tool has answered that was called by itself.
+pub(crate) fn invoked(output: Output, limits: &Limits) -> CallToolResult {
+    let result = match output {
+        Output::Json(result) => result,
+        Output::Bytes(bytes) => json!({ "$bytes": BASE64_STANDARD.encode(bytes) }),
+    };
+    if let Some((_, block, _)) = medium(&result) {
+        return CallToolResult::success(vec![block]);
+    }
+    let told = json!({ "result": preview(&result, limits).value });
+    let mut answer = CallToolResult::success(vec![ContentBlock::text(told.to_string())]);
+    answer.structured_content = Some(told);
+    answer
 }
 
 /// What came of a program: an object that has no more than there is to tell.

@@ -2,7 +2,7 @@
 
 use crate::{
     answer,
-    tools::{ExecuteInput, SearchInput, tools},
+    tools::{ExecuteInput, InvokeInput, Mode, SearchInput, instructions, tools},
 };
 use coracle_executor::{ExecuteOptions, Executor, Toolbox};
 use rmcp::{
@@ -15,6 +15,7 @@ use rmcp::{
     transport::async_rw::AsyncRwTransport,
 };
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -22,35 +23,39 @@ use tokio::{
 };
 
 /// Bytes of one message of the peer's. A longer one is dropped, and answered with an error.
-const MESSAGE_BYTES_MAX: usize = 4 << 20;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Programs that run at once; further ones wait.
 const PROGRAMS_MAX: usize = 4;
-
-const INSTRUCTIONS: &str =
-    "Find tools with `search`, then call them from a program given to `execute`.";
 
 /// Why serving ended other than by the peer's leaving.
 #[derive(Debug, thiserror::Error)]
 #[error("the MCP session: {0}")]
 pub struct ServeError(String);
 
-/// A server of the two tools, over one toolbox.
+/// A server of one or two tools, over one toolbox.
 #[derive(Clone)]
 pub struct CodeServer {
     executor: Executor,
     toolbox: Arc<Mutex<Arc<Toolbox>>>,
     options: ExecuteOptions,
+    mode: Mode,
     turns: Arc<Semaphore>,
 }
 
 impl CodeServer {
     /// One that runs programs with that executor.
     #[must_use]
-    pub fn new(executor: Executor, toolbox: Arc<Toolbox>, options: ExecuteOptions) -> Self {
+    pub fn new(
+        executor: Executor,
+        toolbox: Arc<Toolbox>,
+        options: ExecuteOptions,
+        mode: Mode,
+    ) -> Self {
         Self {
             executor,
             toolbox: Arc::new(Mutex::new(toolbox)),
             options,
+            mode,
             turns: Arc::new(Semaphore::new(PROGRAMS_MAX)),
         }
     }
@@ -103,20 +108,43 @@ impl CodeServer {
         let _turn = self.turns.acquire().await;
         let toolbox = self.toolbox();
         let execution = self.executor.execute(code, &toolbox, &self.options).await;
+        let (media, execution) = answer::without_media(execution, toolbox.limits());
         let told = answer::executed(&execution, toolbox.limits());
-        let text = ContentBlock::text(told.to_string());
+        let mut content = vec![ContentBlock::text(told.to_string())];
+        content.extend(media);
         let mut result = match execution.error {
-            None => CallToolResult::success(vec![text]),
-            Some(_) => CallToolResult::error(vec![text]),
+            None => CallToolResult::success(content),
+            Some(_) => CallToolResult::error(content),
         };
         result.structured_content = Some(told);
         result
+    }
+
+    async fn invoke(&self, input: InvokeInput) -> CallToolResult {
+        // It is never closed.
+        let _turn = self.turns.acquire().await;
+        let toolbox = self.toolbox();
+        let InvokeInput { tool, arguments } = input;
+        match toolbox.call(&tool, Value::Object(arguments)).await {
+            Ok(output) => answer::invoked(output, toolbox.limits()),
+            Err(error) => {
+                let told = json!({ "error": { "code": error.code, "message": error.message } });
+                let text = ContentBlock::text(told.to_string());
+                let mut result = CallToolResult::error(vec![text]);
+                result.structured_content = Some(told);
+                result
+            }
+        }
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        tools(self.mode, || answer::described(&self.toolbox().types()))
     }
 }
 
 fn input<T: DeserializeOwned>(request: CallToolRequestParams) -> Result<T, ErrorData> {
     let arguments = request.arguments.unwrap_or_default();
-    let input = serde_json::from_value(serde_json::Value::Object(arguments));
+    let input = serde_json::from_value(Value::Object(arguments));
     input.map_err(|error| ErrorData::invalid_params(format!("{}: {error}", request.name), None))
 }
 
@@ -125,7 +153,7 @@ impl ServerHandler for CodeServer {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("coracle", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(instructions(self.mode))
     }
 
     async fn list_tools(
@@ -133,11 +161,11 @@ impl ServerHandler for CodeServer {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools()))
+        Ok(ListToolsResult::with_all_items(self.tools()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools().into_iter().find(|tool| tool.name == name)
+        self.tools().into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(
@@ -145,21 +173,28 @@ impl ServerHandler for CodeServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        match &request.name[..] {
-            "search" => Ok(self.search(&input(request)?).into()),
-            "execute" => {
-                let ExecuteInput { code } = input(request)?;
-                tokio::select! {
-                    result = self.execute(&code) => Ok(result.into()),
-                    // Dropping the program ends it.
-                    () = context.ct.cancelled() => {
-                        Err(ErrorData::internal_error("the program was cancelled", None))
-                    }
+        let asked = async {
+            Ok(match (self.mode, &request.name[..]) {
+                (Mode::Search | Mode::PassThrough, "search") => self.search(&input(request)?),
+                (Mode::Search, "execute") | (Mode::Code, "code") => {
+                    let ExecuteInput { code } = input(request)?;
+                    self.execute(&code).await
                 }
-            }
-            name => {
-                let message = format!("there is no tool {name:?}, only search and execute");
-                Err(ErrorData::invalid_params(message, None))
+                (Mode::PassThrough, "invoke") => self.invoke(input(request)?).await,
+                (_, name) => {
+                    let tools = self.tools();
+                    let names: Vec<&str> = tools.iter().map(|tool| &tool.name[..]).collect();
+                    let message =
+                        format!("there is no tool {name:?}, only {}", names.join(" and "));
+                    return Err(ErrorData::invalid_params(message, None));
+                }
+            })
+        };
+        tokio::select! {
+            result = asked => Ok(result?.into()),
+            // Dropping the program ends it.
+            () = context.ct.cancelled() => {
+                Err(ErrorData::internal_error("the program was cancelled", None))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The two tools as a model sees them.
+//! What a model sees.
 
 use rmcp::model::{JsonObject, Tool};
 use serde::Deserialize;
@@ -9,12 +9,13 @@ use std::sync::Arc;
 pub const TOKENS_MAX: usize = 1_000;
 
 const SEARCH: &str = "\
-Find and describe the tools that programs given to `execute` can call.
-
 - `query`: words of what you need, such as \"list issues\"; empty lists all. The answer has the tools' paths \
 (`namespace.tool`) and what they do.
 - `describe`: paths, or names of namespaces. The answer has their TypeScript declarations. Read them before calling a tool.
 - `offset`: where the next page begins, if the answer names one.";
+
+const INVOKE: &str = "\
+Call a tool by its path with one object of arguments, as `search` declares them, and get its result. An error has a `code`.";
 
 const EXECUTE: &str = "\
 Run a program in JavaScript or TypeScript in a sandbox, and get its result. Tools are global functions by namespace, take one \
@@ -36,7 +37,16 @@ pub(crate) struct SearchInput {
     pub(crate) offset: usize,
 }
 
-/// The arguments of `execute`.
+/// The arguments of `invoke`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InvokeInput {
+    pub(crate) tool: String,
+    #[serde(default)]
+    pub(crate) arguments: JsonObject,
+}
+
+/// The arguments of `execute` and `code`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecuteInput {
@@ -50,9 +60,37 @@ fn object(schema: Value) -> Arc<JsonObject> {
     }
 }
 
-/// Both of them.
-pub(crate) fn tools() -> Vec<Tool> {
-    let search = json!({
+/// What an agent sees of all there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// `search` and `execute`, whatever the number of tools.
+    #[default]
+    Search,
+    /// `code` alone, which runs a program and has the declarations of all tools in its description, as far as they fit
+    /// `types_tokens_max`: for few tools.
+    Code,
+    /// `search` and `invoke`, which calls one tool: for agents that are not to write programs.
+    PassThrough,
+}
+
+fn search_text(caller: &str) -> String {
+    format!("Find and describe the tools that {caller} can call.\n\n{SEARCH}")
+}
+
+/// What an agent is told when it connects.
+pub(crate) fn instructions(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Search => {
+            "Find tools with `search`, then call them from a program given to `execute`."
+        }
+        Mode::Code => "Write one program that calls the tools, and give it to `code`.",
+        Mode::PassThrough => "Find tools with `search`, then call them with `invoke`.",
+    }
+}
+
+/// The tools of a mode. `declarations` are those of all tools behind it, for the one that shows them.
+pub(crate) fn tools(mode: Mode, declarations: impl FnOnce() -> String) -> Vec<Tool> {
+    let searched = json!({
         "type": "object",
         "properties": {
             "query": { "type": "string" },
@@ -60,15 +98,38 @@ pub(crate) fn tools() -> Vec<Tool> {
             "offset": { "type": "integer", "minimum": 0 },
         },
     });
-    let execute = json!({
+    let program = json!({
         "type": "object",
         "properties": { "code": { "type": "string", "description": "The program." } },
         "required": ["code"],
     });
-    vec![
-        Tool::new("search", SEARCH, object(search)),
-        Tool::new("execute", EXECUTE, object(execute)),
-    ]
+    let invoked = json!({
+        "type": "object",
+        "properties": {
+            "tool": { "type": "string", "description": "Its path, such as `github.list_issues`." },
+            "arguments": { "type": "object" },
+        },
+        "required": ["tool"],
+    });
+    match mode {
+        Mode::Search => vec![
+            Tool::new(
+                "search",
+                search_text("programs given to `execute`"),
+                object(searched),
+            ),
+            Tool::new("execute", EXECUTE, object(program)),
+        ],
+        Mode::Code => {
+            let declarations = declarations();
+            let text = format!("{EXECUTE}\n\nThe tools:\n\n```ts\n{declarations}\n```");
+            vec![Tool::new("code", text, object(program))]
+        }
+        Mode::PassThrough => vec![
+            Tool::new("search", search_text("`invoke`"), object(searched)),
+            Tool::new("invoke", INVOKE, object(invoked)),
+        ],
+    }
 }
 
 #[cfg(test)]
@@ -78,8 +139,11 @@ mod tests {
 
     #[test]
     fn the_list_of_tools_is_short() {
-        let text = serde_json::to_string(&tools()).expect("tools are JSON");
-        let tokens = tokens_estimated(&text);
-        assert!(tokens <= TOKENS_MAX, "{tokens} tokens");
+        for mode in [Mode::Search, Mode::PassThrough] {
+            let none = || unreachable!("it shows no declarations");
+            let text = serde_json::to_string(&tools(mode, none)).expect("tools are JSON");
+            let tokens = tokens_estimated(&text);
+            assert!(tokens <= TOKENS_MAX, "{mode:?}: {tokens} tokens");
+        }
     }
 }

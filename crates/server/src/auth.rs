@@ -113,6 +113,12 @@ impl Tokens {
         !self.0.is_empty()
     }
 
+    /// Whether `token` is one of them.
+    #[must_use]
+    pub fn admit(&self, token: &str) -> bool {
+        self.tenant_of(token).is_some()
+    }
+
     /// The tenant that `token` stands for. Hashes are compared, so the time says nothing about the token.
     pub(crate) fn tenant_of(&self, token: &str) -> Option<&str> {
         let hash: [u8; 32] = Sha256::digest(token).into();

@@ -21,7 +21,7 @@ use coracle_client::Address;
 use coracle_isolate::Machine;
 use coracle_loader::CoreConfig;
 use coracle_server::{Isolation, Server, ServerConfig, Tokens};
-use signals::Signals;
+pub(crate) use signals::Signals;
 use std::{
     net::SocketAddr,
     path::PathBuf,

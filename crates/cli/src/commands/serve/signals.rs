@@ -3,20 +3,20 @@
 use crate::failure::Failure;
 use tokio::signal::unix::{self, SignalKind};
 
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: unix::Signal,
     terminate: unix::Signal,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Signal {
+pub(crate) enum Signal {
     Interrupt,
     Terminate,
 }
 
 impl Signals {
     /// From here on, neither of them ends the process by itself.
-    pub(super) fn new() -> Result<Self, Failure> {
+    pub(crate) fn new() -> Result<Self, Failure> {
         let listen = |kind| {
             unix::signal(kind)
                 .map_err(|error| Failure::server(format!("can't listen for signals: {error}")))
@@ -27,7 +27,7 @@ impl Signals {
         })
     }
 
-    pub(super) async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
             _ = self.terminate.recv() => Signal::Terminate,
@@ -36,14 +36,14 @@ impl Signals {
 }
 
 impl Signal {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
         }
     }
 
-    pub(super) fn number(self) -> u8 {
+    pub(crate) fn number(self) -> u8 {
         match self {
             Self::Interrupt => 2,
             Self::Terminate => 15,
