@@ -1,7 +1,9 @@
 //! The command line as a whole: what commands there are, and what holds for all of them.
 
 use crate::{
-    commands::{check, completions, cordon, exec, image, mcp, policy, run, serve, tools, version},
+    commands::{
+        check, completions, cordon, exec, image, mcp, policy, run, runs, serve, tools, version,
+    },
     exit,
 };
 use clap::{Parser, Subcommand};
@@ -26,6 +28,7 @@ pub(crate) enum Command {
     Exec(Box<exec::ExecArgs>),
     Tools(tools::ToolsCommandArgs),
     Mcp(Box<mcp::McpArgs>),
+    Runs(runs::RunsArgs),
     Policy(policy::PolicyArgs),
     Completions(completions::CompletionsArgs),
     Version(version::VersionArgs),

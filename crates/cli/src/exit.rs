@@ -10,6 +10,7 @@ pub(crate) enum Exit {
     Usage,
     Stopped,
     Server,
+    Paused,
     /// The number of the second signal that told `serve` to end.
     Signal(u8),
 }
@@ -22,6 +23,7 @@ impl Exit {
             Self::Usage => 2,
             Self::Stopped => 3,
             Self::Server => 4,
+            Self::Paused => 5,
             // As shells report a process that a signal ended.
             Self::Signal(number) => 128 + number,
         }
@@ -35,7 +37,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Codes and meanings.
-const TABLE: [(&str, &str); 6] = [
+const TABLE: [(&str, &str); 7] = [
     ("0", "all went well"),
     (
         "1",
@@ -49,6 +51,10 @@ const TABLE: [(&str, &str); 6] = [
     (
         "4",
         "the server can't be started or reached or turned the client away, or stdout can't be written",
+    ),
+    (
+        "5",
+        "the run waits for somebody's approval (exec --runs, runs approve, runs resume)",
     ),
     (
         "130, 143",
@@ -96,6 +102,7 @@ mod tests {
             Exit::Usage,
             Exit::Stopped,
             Exit::Server,
+            Exit::Paused,
         ];
         let codes = exits.into_iter().chain([Exit::Signal(2), Exit::Signal(15)]);
         let codes: Vec<String> = codes.map(|exit| exit.code().to_string()).collect();

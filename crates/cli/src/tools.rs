@@ -9,6 +9,7 @@ use clap::Args;
 use coracle_codemode::{Limits, ToolPolicyConfig};
 use coracle_executor::{Namespace, OpenApiProvider, Provider, Toolbox};
 use coracle_outbound::{Asked, Audit, Channel, Config, Outbound, OwnAddresses, Record};
+use coracle_runs::Reverts;
 use serde::Deserialize;
 use std::{
     collections::BTreeMap,
@@ -43,6 +44,9 @@ struct ToolsFile {
     limits: Limits,
     /// Where requests of tools may go: a file as in docs/outbound.md, beside this one. Nowhere, if nothing is said.
     outbound: Option<PathBuf>,
+    /// By tool, what takes back a call of it.
+    #[serde(default)]
+    reverts: Reverts,
 }
 
 /// Where the tools of a namespace come from: one of `openapi` and `mcp`.
@@ -60,6 +64,7 @@ struct NamespaceConfig {
 /// The toolbox, and the servers that are to be left when nothing is called any more. Dropping it ends those that are processes.
 pub(crate) struct Tools {
     pub(crate) toolbox: Arc<Toolbox>,
+    pub(crate) reverts: Reverts,
     servers: Servers,
 }
 
@@ -92,6 +97,7 @@ impl ToolsArgs {
             policy,
             mut limits,
             outbound,
+            reverts,
         } = file;
         adjust(&mut limits);
         let outbound = match outbound {
@@ -132,7 +138,11 @@ impl ToolsArgs {
         let namespaces = [known, of_servers].concat();
         let toolbox = Toolbox::new(namespaces, policy, limits).map_err(Failure::usage)?;
         let toolbox = Arc::new(toolbox);
-        Ok(Tools { toolbox, servers })
+        Ok(Tools {
+            toolbox,
+            reverts,
+            servers,
+        })
     }
 }
 

@@ -12,8 +12,9 @@ const HIDDEN = new Set(["then", "catch", "finally", "toJSON", "toString", "value
 const DEPTH_MAX = 64;
 
 export default {
-  async run({ call, namespaces, unawaitedMs }) {
+  async run({ call, namespaces, unawaitedMs, beginning }) {
     const pending = new Set();
+    const setNow = beginning === undefined ? undefined : repeatable(beginning);
 
     // An error is made where the tool is called, so that it points there.
     async function answered(error, path, input) {
@@ -22,6 +23,9 @@ export default {
         answer = await call(path, input);
       } catch (cause) {
         answer = { error: cause };
+      }
+      if (setNow !== undefined && answer.at !== undefined) {
+        setNow(answer.at);
       }
       if (answer.error === undefined) {
         return answer.value;
@@ -64,6 +68,48 @@ export default {
     }
   },
 };
+
+// Makes what a program sees of time and chance the same whenever it is run: the time stands still but for answers of tools,
+// and random numbers come from a seed. Answers how the time is set. (Whoever breaks that breaks their own run only: what they
+// call then is not what they called before, and the run fails.)
+function repeatable({ at, seed }) {
+  let now = at;
+  const RealDate = Date;
+  const FixedDate = new Proxy(RealDate, {
+    construct: (target, args, newTarget) => Reflect.construct(target, args.length === 0 ? [now] : args, newTarget),
+    apply: () => new RealDate(now).toString(),
+  });
+  RealDate.now = () => now;
+  RealDate.prototype.constructor = FixedDate;
+  globalThis.Date = FixedDate;
+  performance.now = () => now - at;
+
+  // The generator sfc32.
+  let [a, b, c, counter] = seed;
+  function word() {
+    const sum = (((a + b) | 0) + counter) | 0;
+    counter = (counter + 1) | 0;
+    a = b ^ (b >>> 9);
+    b = (c + (c << 3)) | 0;
+    c = (((c << 21) | (c >>> 11)) + sum) | 0;
+    return sum >>> 0;
+  }
+  Math.random = () => word() / 2 ** 32;
+  const prototype = Object.getPrototypeOf(crypto);
+  prototype.getRandomValues = (array) => {
+    const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+    bytes.forEach((_, index) => (bytes[index] = word()));
+    return array;
+  };
+  prototype.randomUUID = () => {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+  };
+  return (answeredAt) => (now = Math.max(now, answeredAt));
+}
 
 // `tools` are the names of its tools, or nothing where they are too many to be sent along.
 function namespaceOf(name, tools, invoke) {

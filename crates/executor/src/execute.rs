@@ -3,6 +3,7 @@
 use crate::{
     convert::to_json,
     execution::{ErrorCode, Execution, ExecutionError},
+    journal::Journal,
     run::Run,
     toolbox::Toolbox,
 };
@@ -20,7 +21,7 @@ const PROGRAM: &str = "code.program.ts";
 const LISTED_TOOLS_MAX: usize = 500;
 
 /// What a program is given besides its tools.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ExecuteOptions {
     /// What errors call the program.
     pub name: String,
@@ -30,6 +31,8 @@ pub struct ExecuteOptions {
     pub modules: Vec<(String, ModuleBody)>,
     /// Where its own `fetch()` goes. Calls of tools do not go there.
     pub outbound: Outbound,
+    /// What writes down its calls, so that it can be paused. Without one, a tool that needs approval is refused.
+    pub journal: Option<Arc<dyn Journal>>,
 }
 
 impl Default for ExecuteOptions {
@@ -39,6 +42,7 @@ impl Default for ExecuteOptions {
             limits: Limits::default(),
             modules: Vec::new(),
             outbound: Outbound::None,
+            journal: None,
         }
     }
 }
@@ -93,9 +97,21 @@ impl Executor {
             });
             return execution;
         }
-        let run = Arc::new(Run::new(Arc::clone(toolbox)));
-        let answer = self.run(code, toolbox, options, &run).await;
+        let run = Arc::new(Run::new(Arc::clone(toolbox), options.journal.clone()));
+        let answer = tokio::select! {
+            answer = self.run(code, toolbox, options, &run) => Some(answer),
+            () = paused(options.journal.as_ref()) => None,
+        };
         execution.calls = run.end();
+        let Some(answer) = answer else {
+            execution.error = Some(ExecutionError {
+                code: ErrorCode::Paused,
+                name: "Paused".into(),
+                message: "the program waits for somebody's approval".into(),
+                ..ExecutionError::default()
+            });
+            return execution;
+        };
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
@@ -162,16 +178,32 @@ impl Executor {
             Value::object([("name", Value::from(name)), ("tools", tools)])
         });
         let unawaited_ms = toolbox.limits().unawaited_ms_max;
+        let beginning = options.journal.as_ref().map(|journal| journal.beginning());
+        let beginning = beginning.map_or(Value::Undefined, |beginning| {
+            let seed = beginning.seed.map(|word| Value::Number(word.into()));
+            Value::object([
+                ("at", Value::Number(beginning.at_ms as f64)),
+                ("seed", Value::array(seed)),
+            ])
+        });
         input.value = Value::array([Value::object([
             ("call", call),
             ("namespaces", Value::Array(namespaces.collect())),
             ("unawaitedMs", Value::Number(unawaited_ms as f64)),
+            ("beginning", beginning),
         ])]);
         self.0
             .load(worker)
             .entrypoint("default")
             .call("run", input)
             .await
+    }
+}
+
+async fn paused(journal: Option<&Arc<dyn Journal>>) {
+    match journal {
+        Some(journal) => journal.pauses().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -84,6 +84,8 @@ pub enum ErrorCode {
     Limit,
     /// Its result has no JSON.
     ResultInvalid,
+    /// It waits for somebody's approval, and will be gone on with.
+    Paused,
     /// The server can't be reached, has too much to do, or does not do as it should.
     Internal,
 }

@@ -26,6 +26,7 @@
 mod convert;
 mod execute;
 mod execution;
+mod journal;
 mod openapi;
 mod run;
 mod toolbox;
@@ -33,5 +34,6 @@ mod toolbox;
 pub use convert::{ConvertError, NODES_MAX};
 pub use execute::{ExecuteOptions, Executor};
 pub use execution::{CallRecord, CallStatus, ErrorCode, Execution, ExecutionError, Truncated};
+pub use journal::{Beginning, Comes, Journal, Outcome};
 pub use openapi::{OpenApiProvider, OpenApiProviderError};
 pub use toolbox::{Namespace, Output, Provider, ToolError, ToolInfo, Toolbox, ToolboxError};

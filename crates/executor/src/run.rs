@@ -7,6 +7,7 @@
 use crate::{
     convert::{from_json, to_json},
     execution::{CallRecord, CallStatus},
+    journal::{Comes, Journal, Outcome},
     toolbox::{Output, ToolError, Toolbox, json_bytes},
 };
 use coracle_client::{Payload, Thrown, Value};
@@ -23,6 +24,7 @@ const TOOL_BYTES_MAX: usize = 200;
 
 pub(crate) struct Run {
     toolbox: Arc<Toolbox>,
+    journal: Option<Arc<dyn Journal>>,
     turns: Semaphore,
     state: Mutex<State>,
 }
@@ -35,11 +37,12 @@ struct State {
 }
 
 impl Run {
-    pub(crate) fn new(toolbox: Arc<Toolbox>) -> Self {
+    pub(crate) fn new(toolbox: Arc<Toolbox>, journal: Option<Arc<dyn Journal>>) -> Self {
         let turns = toolbox.limits().calls_in_flight_max;
         Self {
             turns: Semaphore::new(turns.clamp(1, Semaphore::MAX_PERMITS)),
             toolbox,
+            journal,
             state: Mutex::default(),
         }
     }
@@ -70,34 +73,38 @@ impl Run {
             return Ok(Payload::default());
         };
         let number = self.record(tool);
-        let outcome = match number {
+        let (outcome, at_ms) = match number {
             Some(number) => {
                 let input = args.value.index(1).unwrap_or(&Value::Undefined);
-                let outcome = self.call(number, tool, input).await;
+                let (outcome, at_ms) = self.call(number, tool, input).await;
                 self.note(number, &outcome);
-                outcome
+                (outcome, at_ms)
             }
-            None => Err(ToolError::from(LimitExceeded {
-                limit: "calls_max",
-                unit: "calls",
-                max: self.limits().calls_max,
-                value: self.limits().calls_max + 1,
-                place: "the run".into(),
-            })),
+            None => {
+                let exceeded = LimitExceeded {
+                    limit: "calls_max",
+                    unit: "calls",
+                    max: self.limits().calls_max,
+                    value: self.limits().calls_max + 1,
+                    place: "the run".into(),
+                };
+                (Err(exceeded.into()), None)
+            }
         };
+        let at = at_ms.map_or(Value::Undefined, |at_ms| Value::Number(at_ms as f64));
         let answer = match outcome {
-            Ok(Output::Json(json)) => Value::object([("value", from_json(&json))]),
-            Ok(Output::Bytes(bytes)) => Value::object([("value", Value::uint8_array(bytes))]),
+            Ok(Output::Json(json)) => ("value", from_json(&json)),
+            Ok(Output::Bytes(bytes)) => ("value", Value::uint8_array(bytes)),
             Err(error) => {
                 let error = Value::object([
                     ("name", "ToolError".into()),
                     ("message", error.message.into()),
                     ("code", Value::from(error.code)),
                 ]);
-                Value::object([("error", error)])
+                ("error", error)
             }
         };
-        Ok(answer.into())
+        Ok(Value::object([answer, ("at", at)]).into())
     }
 
     /// Begins the record of a call; none where there are too many, or the run is over.
@@ -138,8 +145,32 @@ impl Run {
         write(&mut self.state().calls[number]);
     }
 
-    async fn call(&self, number: usize, tool: &str, input: &Value) -> Result<Output, ToolError> {
-        let limits = self.limits();
+    /// What comes of a call, and in a run that is written down, when.
+    async fn call(&self, number: usize, tool: &str, input: &Value) -> (Outcome, Option<u64>) {
+        let arguments = match self.arguments(number, input) {
+            Ok(arguments) => arguments,
+            // It would be refused again.
+            Err(error) => return (Err(error), None),
+        };
+        let Some(journal) = &self.journal else {
+            return (self.make(number, tool, arguments, None).await, None);
+        };
+        if let Comes::Known(outcome, at_ms) = journal.comes(number, tool, &arguments).await {
+            // It counts, and was judged before.
+            let _ = self
+                .toolbox
+                .prepare(tool, &arguments, &mut self.state().count);
+            return (outcome, Some(at_ms));
+        }
+        let made = self.make(number, tool, arguments.clone(), Some(journal));
+        let outcome = made.await;
+        match journal.ends(number, tool, &arguments, &outcome).await {
+            Ok(at_ms) => (outcome, Some(at_ms)),
+            Err(error) => (Err(error), None),
+        }
+    }
+
+    fn arguments(&self, number: usize, input: &Value) -> Result<Json, ToolError> {
         let arguments = match input {
             Value::Undefined | Value::Null => Json::Object(serde_json::Map::new()),
             value => to_json(value, "input")
@@ -147,21 +178,42 @@ impl Run {
         };
         let bytes = json_bytes(&arguments);
         self.measure(number, |call| call.arguments_bytes = bytes);
-        limits.call_arguments_bytes_max(bytes, "input")?;
+        self.limits().call_arguments_bytes_max(bytes, "input")?;
+        Ok(arguments)
+    }
+
+    async fn make(
+        &self,
+        number: usize,
+        tool: &str,
+        arguments: Json,
+        journal: Option<&Arc<dyn Journal>>,
+    ) -> Outcome {
         let prepared = self
             .toolbox
             .prepare(tool, &arguments, &mut self.state().count)?;
+        let prepared = match (journal, &prepared.approval) {
+            (Some(journal), Some(rule)) => {
+                journal.asks(number, tool, &arguments, rule).await?;
+                prepared
+            }
+            _ => prepared.unasked(tool)?,
+        };
         let came = Instant::now();
         let turn = self.turns.acquire().await;
         let _turn = turn.map_err(|_| ToolError::new("internal", "the run is over"))?;
         self.measure(number, |call| call.queued_micros = micros_since(came));
+        if let Some(journal) = journal {
+            journal.begins(number, tool, &arguments).await?;
+        }
         let begun = Instant::now();
         let outcome = prepared.provider.call(&prepared.tool, arguments).await;
         self.measure(number, |call| call.duration_micros = micros_since(begun));
         let output = outcome?;
         let bytes = output.bytes();
         self.measure(number, |call| call.result_bytes = bytes);
-        limits.call_result_bytes_max(bytes, &format!("the result of {tool}"))?;
+        self.limits()
+            .call_result_bytes_max(bytes, &format!("the result of {tool}"))?;
         Ok(output)
     }
 }

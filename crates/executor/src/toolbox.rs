@@ -296,10 +296,7 @@ impl Toolbox {
         let Some((decision, known, tool)) = decided.filter(|it| it.0.effect != Effect::Deny) else {
             return Err(self.missing(path));
         };
-        if decision.effect == Effect::Ask {
-            let message = format!("{path} needs approval, and there is nobody to ask: {decision}");
-            return Err(ToolError::new("tool_needs_approval", message));
-        }
+        let approval = (decision.effect == Effect::Ask).then(|| decision.to_string());
         count
             .charge(&self.policy, &tool)
             .map_err(|error: CallsTooMany| ToolError::new("calls_too_many", error.to_string()))?;
@@ -315,6 +312,7 @@ impl Toolbox {
         Ok(Prepared {
             provider: Arc::clone(&known.provider),
             tool: tool.own.to_owned(),
+            approval,
         })
     }
 
@@ -327,6 +325,7 @@ impl Toolbox {
         self.limits
             .call_arguments_bytes_max(arguments_bytes, "input")?;
         let prepared = self.prepare(path, &arguments, &mut CallCount::default())?;
+        let prepared = prepared.unasked(path)?;
         let output = prepared.provider.call(&prepared.tool, arguments).await?;
         let place = format!("the result of {path}");
         self.limits.call_result_bytes_max(output.bytes(), &place)?;
@@ -391,4 +390,19 @@ impl SchemaSource for Toolbox {
 pub(crate) struct Prepared {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) tool: String,
+    /// The rule by which somebody has to approve of it first, if one does.
+    pub(crate) approval: Option<String>,
+}
+
+impl Prepared {
+    /// The same, where nobody can be asked.
+    pub(crate) fn unasked(self, path: &str) -> Result<Self, ToolError> {
+        match self.approval {
+            None => Ok(self),
+            Some(rule) => {
+                let message = format!("{path} needs approval, and there is nobody to ask: {rule}");
+                Err(ToolError::new("tool_needs_approval", message))
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use coracle_codemode::{Description, Found, Limits, ToolEntry, preview, preview_text};
 use coracle_executor::{CallStatus, Execution, Output};
+use coracle_runs::Paused;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -133,6 +134,21 @@ pub(crate) fn invoked(output: Output, limits: &Limits) -> CallToolResult {
     let mut answer = CallToolResult::success(vec![ContentBlock::text(told.to_string())]);
     answer.structured_content = Some(told);
     answer
+}
+
+/// What a run waits for, and how its result is had later.
+pub(crate) fn paused(paused: &Paused) -> Value {
+    let calls = paused.calls.iter().map(|call| {
+        let arguments = call.arguments.to_string();
+        json!({ "tool": call.tool, "arguments": preview_text(&arguments, SUMMARY_CHARS_MAX) })
+    });
+    json!({
+        "paused": {
+            "run": paused.id,
+            "waitsForApprovalOf": calls.collect::<Vec<_>>(),
+            "next": "A person has to approve. Call `result` with this run afterwards; do not start the program again.",
+        },
+    })
 }
 
 /// What came of a program: an object that has no more than there is to tell.

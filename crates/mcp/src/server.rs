@@ -2,9 +2,11 @@
 
 use crate::{
     answer,
-    tools::{ExecuteInput, InvokeInput, Mode, SearchInput, instructions, tools},
+    tools::{ExecuteInput, InvokeInput, Mode, ResultInput, SearchInput, instructions, tools},
 };
-use coracle_executor::{ExecuteOptions, Executor, Toolbox};
+use coracle_codemode::Limits;
+use coracle_executor::{ExecuteOptions, Execution, Executor, Toolbox};
+use coracle_runs::{Progress, RunState, Runs, RunsError};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{
@@ -39,6 +41,7 @@ pub struct CodeServer {
     toolbox: Arc<Mutex<Arc<Toolbox>>>,
     options: ExecuteOptions,
     mode: Mode,
+    runs: Option<Runs>,
     turns: Arc<Semaphore>,
 }
 
@@ -56,7 +59,17 @@ impl CodeServer {
             toolbox: Arc::new(Mutex::new(toolbox)),
             options,
             mode,
+            runs: None,
             turns: Arc::new(Semaphore::new(PROGRAMS_MAX)),
+        }
+    }
+
+    /// Programs may wait for approval, and are kept there meanwhile: the agent sees `result`, which goes on with one.
+    #[must_use]
+    pub fn with_runs(self, runs: Runs) -> Self {
+        Self {
+            runs: Some(runs),
+            ..self
         }
     }
 
@@ -107,17 +120,34 @@ impl CodeServer {
         // It is never closed.
         let _turn = self.turns.acquire().await;
         let toolbox = self.toolbox();
-        let execution = self.executor.execute(code, &toolbox, &self.options).await;
-        let (media, execution) = answer::without_media(execution, toolbox.limits());
-        let told = answer::executed(&execution, toolbox.limits());
-        let mut content = vec![ContentBlock::text(told.to_string())];
-        content.extend(media);
-        let mut result = match execution.error {
-            None => CallToolResult::success(content),
-            Some(_) => CallToolResult::error(content),
+        let Some(runs) = &self.runs else {
+            let execution = self.executor.execute(code, &toolbox, &self.options).await;
+            return executed(execution, toolbox.limits());
         };
-        result.structured_content = Some(told);
-        result
+        let begun = runs.begin(code, &toolbox, &self.options).await;
+        progressed(begun.map(|(_, progress)| progress), toolbox.limits())
+    }
+
+    /// Goes on with a run if it may, and answers how far it is.
+    async fn result(&self, run: &str) -> CallToolResult {
+        // It is never closed.
+        let _turn = self.turns.acquire().await;
+        let toolbox = self.toolbox();
+        let Some(runs) = &self.runs else {
+            return failed("no runs are kept");
+        };
+        match runs.store().run(run) {
+            Ok((run, _)) if run.state.is_over() => {
+                let outcome = run.outcome.unwrap_or_default();
+                let told = json!({ "state": run.state.as_str(), "outcome": outcome });
+                answered(told, run.state != RunState::Ended)
+            }
+            Ok(_) => {
+                let progress = runs.go_on(run, &toolbox, &self.options).await;
+                progressed(progress, toolbox.limits())
+            }
+            Err(error) => failed(&error.to_string()),
+        }
     }
 
     async fn invoke(&self, input: InvokeInput) -> CallToolResult {
@@ -129,16 +159,45 @@ impl CodeServer {
             Ok(output) => answer::invoked(output, toolbox.limits()),
             Err(error) => {
                 let told = json!({ "error": { "code": error.code, "message": error.message } });
-                let text = ContentBlock::text(told.to_string());
-                let mut result = CallToolResult::error(vec![text]);
-                result.structured_content = Some(told);
-                result
+                answered(told, true)
             }
         }
     }
 
     fn tools(&self) -> Vec<Tool> {
-        tools(self.mode, || answer::described(&self.toolbox().types()))
+        let declarations = || answer::described(&self.toolbox().types());
+        tools(self.mode, self.runs.is_some(), declarations)
+    }
+}
+
+fn answered(told: Value, is_error: bool) -> CallToolResult {
+    let content = vec![ContentBlock::text(told.to_string())];
+    let mut result = match is_error {
+        false => CallToolResult::success(content),
+        true => CallToolResult::error(content),
+    };
+    result.structured_content = Some(told);
+    result
+}
+
+fn failed(problem: &str) -> CallToolResult {
+    let told = json!({ "error": { "code": "internal", "message": problem } });
+    answered(told, true)
+}
+
+fn executed(execution: Execution, limits: &Limits) -> CallToolResult {
+    let (media, execution) = answer::without_media(execution, limits);
+    let told = answer::executed(&execution, limits);
+    let mut result = answered(told, execution.error.is_some());
+    result.content.extend(media);
+    result
+}
+
+fn progressed(progress: Result<Progress, RunsError>, limits: &Limits) -> CallToolResult {
+    match progress {
+        Ok(Progress::Ended(execution)) => executed(*execution, limits),
+        Ok(Progress::Paused(paused)) => answered(answer::paused(&paused), false),
+        Err(error) => failed(&error.to_string()),
     }
 }
 
@@ -179,6 +238,10 @@ impl ServerHandler for CodeServer {
                 (Mode::Search, "execute") | (Mode::Code, "code") => {
                     let ExecuteInput { code } = input(request)?;
                     self.execute(&code).await
+                }
+                (Mode::Search | Mode::Code, "result") if self.runs.is_some() => {
+                    let ResultInput { run } = input(request)?;
+                    self.result(&run).await
                 }
                 (Mode::PassThrough, "invoke") => self.invoke(input(request)?).await,
                 (_, name) => {

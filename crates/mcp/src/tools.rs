@@ -17,6 +17,9 @@ const SEARCH: &str = "\
 const INVOKE: &str = "\
 Call a tool by its path with one object of arguments, as `search` declares them, and get its result. An error has a `code`.";
 
+const RESULT: &str = "\
+Go on with a program that was paused, and get its result. It says what the program still waits for if nobody has approved yet.";
+
 const EXECUTE: &str = "\
 Run a program in JavaScript or TypeScript in a sandbox, and get its result. Tools are global functions by namespace, take one \
 object, and return promises:
@@ -35,6 +38,13 @@ pub(crate) struct SearchInput {
     pub(crate) query: Option<String>,
     pub(crate) describe: Option<Vec<String>>,
     pub(crate) offset: usize,
+}
+
+/// The arguments of `result`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResultInput {
+    pub(crate) run: String,
 }
 
 /// The arguments of `invoke`.
@@ -89,7 +99,11 @@ pub(crate) fn instructions(mode: Mode) -> &'static str {
 }
 
 /// The tools of a mode. `declarations` are those of all tools behind it, for the one that shows them.
-pub(crate) fn tools(mode: Mode, declarations: impl FnOnce() -> String) -> Vec<Tool> {
+pub(crate) fn tools(
+    mode: Mode,
+    has_runs: bool,
+    declarations: impl FnOnce() -> String,
+) -> Vec<Tool> {
     let searched = json!({
         "type": "object",
         "properties": {
@@ -111,7 +125,7 @@ pub(crate) fn tools(mode: Mode, declarations: impl FnOnce() -> String) -> Vec<To
         },
         "required": ["tool"],
     });
-    match mode {
+    let mut tools = match mode {
         Mode::Search => vec![
             Tool::new(
                 "search",
@@ -129,7 +143,16 @@ pub(crate) fn tools(mode: Mode, declarations: impl FnOnce() -> String) -> Vec<To
             Tool::new("search", search_text("`invoke`"), object(searched)),
             Tool::new("invoke", INVOKE, object(invoked)),
         ],
+    };
+    if has_runs && mode != Mode::PassThrough {
+        let run = json!({
+            "type": "object",
+            "properties": { "run": { "type": "string" } },
+            "required": ["run"],
+        });
+        tools.push(Tool::new("result", RESULT, object(run)));
     }
+    tools
 }
 
 #[cfg(test)]
@@ -141,7 +164,7 @@ mod tests {
     fn the_list_of_tools_is_short() {
         for mode in [Mode::Search, Mode::PassThrough] {
             let none = || unreachable!("it shows no declarations");
-            let text = serde_json::to_string(&tools(mode, none)).expect("tools are JSON");
+            let text = serde_json::to_string(&tools(mode, true, none)).expect("tools are JSON");
             let tokens = tokens_estimated(&text);
             assert!(tokens <= TOKENS_MAX, "{mode:?}: {tokens} tokens");
         }

@@ -1,6 +1,7 @@
 //! `coracle exec`: a program of Code Mode, in this process or on a server, and what came of it.
 
 use crate::{
+    commands::runs,
     exit::Exit,
     failure::Failure,
     guest::GuestArgs,
@@ -21,6 +22,7 @@ use coracle_executor::{
     CallStatus, ErrorCode, ExecuteOptions, Execution, ExecutionError, Executor,
 };
 use coracle_loader::LimitName;
+use coracle_runs::{Progress, Runs};
 use std::{
     fs::File,
     io::{self, Read},
@@ -44,7 +46,8 @@ Examples:
   coracle exec report.ts --tools tools.json
   cat program.md | coracle exec --tools tools.json --json | jq .calls
 
-Exit codes: 0 a result, 1 thrown or no program, 2 usage or too long, 3 stopped by a limit, 4 server trouble.")]
+Exit codes: 0 a result, 1 thrown or no program, 2 usage or too long, 3 stopped by a limit, 4 server trouble,
+5 it waits for approval.")]
 pub(crate) struct ExecArgs {
     /// The program; - or nothing reads it from stdin
     #[arg(value_name = "FILE", conflicts_with = "eval")]
@@ -56,6 +59,10 @@ pub(crate) struct ExecArgs {
 
     #[command(flatten)]
     tools: ToolsArgs,
+
+    /// Keep the run in this file, so that it can wait for approval of tools whose policy says "ask"
+    #[arg(long, value_name = "FILE")]
+    runs: Option<PathBuf>,
 
     /// Bounds on the program and on what is shown of its result
     #[arg(long, value_enum)]
@@ -130,9 +137,25 @@ pub(crate) async fn exec(args: ExecArgs) -> Result<Exit, Failure> {
         limits,
         ..ExecuteOptions::default()
     };
-    let execution = Executor::new(coracle)
-        .execute(&source.code, &toolbox, &options)
-        .await;
+    let executor = Executor::new(coracle);
+    let execution = match &args.runs {
+        None => executor.execute(&source.code, &toolbox, &options).await,
+        Some(file) => {
+            let runs = Runs::new(runs::open(file)?, executor);
+            let begun = runs.begin(&source.code, &toolbox, &options).await;
+            match begun {
+                Ok((_, Progress::Ended(execution))) => *execution,
+                Ok((_, Progress::Paused(paused))) => {
+                    tools.close().await;
+                    return Ok(runs::tell_paused(&paused, file));
+                }
+                Err(error) => {
+                    tools.close().await;
+                    return Err(error.into());
+                }
+            }
+        }
+    };
     tools.close().await;
     args.output.write(&execution, source, terminal)
 }
@@ -272,7 +295,7 @@ pub(crate) fn write_json(document: &serde_json::Value, terminal: Terminal) -> Re
     terminal::write_stdout(&(text + "\n"))
 }
 
-fn exit_of(error: Option<&ExecutionError>) -> Exit {
+pub(crate) fn exit_of(error: Option<&ExecutionError>) -> Exit {
     match error {
         None => Exit::Ok,
         Some(error) if error.limit == "program_chars_max" => Exit::Usage,

@@ -1,7 +1,7 @@
 //! `coracle mcp`: Code Mode for agents that speak the Model Context Protocol, over stdin and stdout or over HTTP.
 
 use crate::{
-    commands::{exec, serve::Signals},
+    commands::{exec, runs, serve::Signals},
     exit::Exit,
     failure::Failure,
     guest::GuestArgs,
@@ -14,6 +14,7 @@ use crate::{
 use clap::{Args, ValueEnum};
 use coracle_executor::{ExecuteOptions, Executor};
 use coracle_mcp::{CodeServer, ListenOptions, Mode, PATH};
+use coracle_runs::Runs;
 use coracle_server::Tokens;
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::net::TcpListener;
@@ -36,6 +37,10 @@ pub(crate) struct McpArgs {
     /// What the agent sees of the tools
     #[arg(long, value_enum, default_value_t = ModeArg::Search)]
     mode: ModeArg,
+
+    /// Keep runs in this file, so that programs can wait for approval of tools whose policy says "ask"
+    #[arg(long, value_name = "FILE")]
+    runs: Option<PathBuf>,
 
     #[command(flatten)]
     http: HttpArgs,
@@ -103,7 +108,11 @@ pub(crate) async fn mcp(args: McpArgs) -> Result<Exit, Failure> {
         ..ExecuteOptions::default()
     };
     let mode = args.mode.into();
-    let server = CodeServer::new(Executor::new(coracle), toolbox, options, mode);
+    let executor = Executor::new(coracle);
+    let mut server = CodeServer::new(executor.clone(), toolbox, options, mode);
+    if let Some(file) = &args.runs {
+        server = server.with_runs(Runs::new(runs::open(file)?, executor));
+    }
     let served = match args.http.listen {
         Some(address) => args.http.serve(server, address).await,
         None => {

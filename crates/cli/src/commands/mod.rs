@@ -8,6 +8,7 @@ pub(crate) mod image;
 pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod tools;
 pub(crate) mod version;
@@ -22,6 +23,7 @@ pub(crate) fn execute(command: Command) -> Result<Exit, Failure> {
         Command::Exec(args) => wait(exec::exec(*args)),
         Command::Tools(args) => wait(tools::tools(args)),
         Command::Mcp(args) => wait(mcp::mcp(*args)),
+        Command::Runs(args) => wait(runs::runs(args)),
         Command::Policy(args) => policy::policy(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Version(args) => version::version(&args),
