@@ -15,7 +15,6 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{Arc, Mutex},
-    thread,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -268,7 +267,8 @@ async fn a_killed_agent_loses_nothing() {
         let runs: Value = serde_json::from_str(&listed.stdout).ok()?;
         let is_paused = runs[0]["state"] == "paused";
         is_paused.then(|| runs[0]["run"].as_str().unwrap().to_owned())
-    });
+    })
+    .await;
     kill(&mut agent);
     let ended = shop.approve(&run, &[]).await;
     assert_eq!(
@@ -288,7 +288,7 @@ async fn what_was_underway_is_not_made_again() {
         .await;
     let arguments = ["runs", "approve", &run, "--tools", "tools.json"];
     let mut approving = shop.command(&arguments).spawn().unwrap();
-    until(|| (shop.done() == ["order slow"]).then_some(()));
+    until(|| (shop.done() == ["order slow"]).then_some(())).await;
     // Nobody else may go on while somebody is at it.
     let busy = shop
         .ended(&["runs", "resume", &run, "--tools", "tools.json"])
@@ -303,7 +303,7 @@ async fn what_was_underway_is_not_made_again() {
             .ended(&["runs", "resume", &run, "--tools", "tools.json"])
             .await;
         match ended.stderr.contains("another process is at the run") {
-            true => thread::sleep(Duration::from_millis(500)),
+            true => tokio::time::sleep(Duration::from_millis(500)).await,
             false => break ended,
         }
     };
@@ -378,7 +378,7 @@ async fn what_is_no_run_is_said() {
     );
 }
 
-fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -388,7 +388,7 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
             begun.elapsed() < Duration::from_secs(60),
             "it does not come"
         );
-        thread::sleep(Duration::from_millis(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
