@@ -136,18 +136,8 @@ impl CodeServer {
         let Some(runs) = &self.runs else {
             return failed("no runs are kept");
         };
-        match runs.store().run(run) {
-            Ok((run, _)) if run.state.is_over() => {
-                let outcome = run.outcome.unwrap_or_default();
-                let told = json!({ "state": run.state.as_str(), "outcome": outcome });
-                answered(told, run.state != RunState::Ended)
-            }
-            Ok(_) => {
-                let progress = runs.go_on(run, &toolbox, &self.options).await;
-                progressed(progress, toolbox.limits())
-            }
-            Err(error) => failed(&error.to_string()),
-        }
+        let progress = runs.go_on(run, &toolbox, &self.options).await;
+        progressed(progress, toolbox.limits())
     }
 
     async fn invoke(&self, input: InvokeInput) -> CallToolResult {
@@ -197,6 +187,11 @@ fn progressed(progress: Result<Progress, RunsError>, limits: &Limits) -> CallToo
     match progress {
         Ok(Progress::Ended(execution)) => executed(*execution, limits),
         Ok(Progress::Paused(paused)) => answered(answer::paused(&paused), false),
+        Ok(Progress::Over(run)) => {
+            let (state, outcome) = (run.state, run.outcome.unwrap_or_default());
+            let told = json!({ "state": state.as_str(), "outcome": outcome });
+            answered(told, state != RunState::Ended)
+        }
         Err(error) => failed(&error.to_string()),
     }
 }

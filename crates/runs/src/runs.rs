@@ -26,9 +26,6 @@ pub enum RunsError {
     /// A process is at it.
     #[error("another process is at the run {0} at this moment")]
     Busy(String),
-    /// It is over.
-    #[error("the run {0} is {1}")]
-    Over(String, &'static str),
     /// Calls can only be taken back when no more are made.
     #[error("the run {0} is {1}, and only what is over can be taken back: reject it first")]
     NotOver(String, &'static str),
@@ -41,6 +38,8 @@ pub enum Progress {
     Ended(Box<Execution>),
     /// It waits.
     Paused(Paused),
+    /// It was over before.
+    Over(Box<Run>),
 }
 
 /// What a run waits for.
@@ -114,7 +113,7 @@ impl Runs {
     /// for the same.
     ///
     /// # Errors
-    /// There is none, it is over, or another process is at it.
+    /// There is none, or another process is at it.
     pub async fn go_on(
         &self,
         id: &str,
@@ -123,7 +122,7 @@ impl Runs {
     ) -> Result<Progress, RunsError> {
         let (run, calls) = self.store.run(id)?;
         if run.state.is_over() {
-            return Err(RunsError::Over(run.id, run.state.as_str()));
+            return Ok(Progress::Over(Box::new(run)));
         }
         if run.state == RunState::Paused && asked(&calls).next().is_some() {
             // Somebody has to say something of each first: what can be gathered is asked once.

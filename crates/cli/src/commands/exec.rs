@@ -149,6 +149,10 @@ pub(crate) async fn exec(args: ExecArgs) -> Result<Exit, Failure> {
                     tools.close().await;
                     return Ok(runs::tell_paused(&paused, file));
                 }
+                Ok((id, Progress::Over(_))) => {
+                    tools.close().await;
+                    return Err(Failure::server(format!("the run {id} has ended already")));
+                }
                 Err(error) => {
                     tools.close().await;
                     return Err(error.into());

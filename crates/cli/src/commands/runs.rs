@@ -128,7 +128,7 @@ impl From<RunsError> for Failure {
             RunsError::Store(_) | RunsError::Random(_) | RunsError::Busy(_) => {
                 Self::server(message)
             }
-            RunsError::Over(..) | RunsError::NotOver(..) => Self::usage(message),
+            RunsError::NotOver(..) => Self::usage(message),
         }
     }
 }
@@ -188,14 +188,6 @@ impl ResumeArgs {
     async fn resume(&self, terminal: Terminal) -> Result<Exit, Failure> {
         let asked = self.limits.asked()?;
         let store = open(&self.run.file.runs)?;
-        let (run, _) = store
-            .run(&self.run.id)
-            .map_err(|error| Failure::from(RunsError::Store(error)))?;
-        if run.state.is_over() {
-            // Saying the same twice is no fault: this is what came of it.
-            write_json(&run.outcome.unwrap_or_default(), terminal)?;
-            return Ok(Exit::Ok);
-        }
         let tools = self.tools.open(|_| ()).await?;
         let toolbox = Arc::clone(&tools.toolbox);
         let limits = toolbox.limits();
@@ -209,6 +201,11 @@ impl ResumeArgs {
         tools.close().await;
         match progress? {
             Progress::Paused(paused) => Ok(tell_paused(&paused, &self.run.file.runs)),
+            // Saying the same twice is no fault: this is what came of it.
+            Progress::Over(run) => {
+                write_json(&run.outcome.unwrap_or_default(), terminal)?;
+                Ok(Exit::Ok)
+            }
             Progress::Ended(execution) => {
                 write_json(&execution.to_json(), terminal)?;
                 Ok(exit_of(&execution))
