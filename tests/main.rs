@@ -8,6 +8,7 @@ mod support;
 mod bad_amounts;
 mod bad_references;
 mod capabilities;
+mod disposers;
 mod drain;
 mod generated_code;
 mod get;

@@ -21,6 +21,10 @@ pub(crate) const SLICE_ASSISTED: u64 = 100 * PER_MICROSECOND;
 /// Fuel for a collection of garbage that the host asked for; no invocation pays for it.
 pub(crate) const COLLECTION: u64 = 1_000 * SLICE;
 
+/// What the guest itself needs to take note of something, such as that an object is not held any more, about thirteen
+/// microseconds: an invocation that has used all of its fuel is not the end of those beside it.
+pub(crate) const HOUSEKEEPING: u64 = 200_000;
+
 /// A host operation's price.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tariff {

@@ -1,7 +1,7 @@
 //! One invocation's books: what it may use, what it has used.
 
 use crate::{
-    border,
+    border, fuel,
     message::{
         Aftermath, Bytes, Call, Log, Outcome, OutwardCall, Report, Usage, Verdict, VerdictKind,
     },
@@ -44,12 +44,22 @@ pub(crate) struct Invocation {
     told: Usage,
     /// Its caller gave it up in the middle of an entry.
     pub(crate) abandoned: bool,
+    /// It has ended before, and pays out of what it had left for what is let go of.
+    pub(crate) is_estate: bool,
 }
 
 impl Invocation {
     /// Opens the books. The limits are the call's, and never more than the isolate's own.
     pub(crate) fn new(call: &Call, isolate: &Limits, arrived: Duration, reused: bool) -> Self {
-        let limits = lower(&call.limits, isolate);
+        Self {
+            bytes_in: (call.args.bytes.len() + call.props.bytes.len()) as u64,
+            reused,
+            ..Self::of_limits(lower(&call.limits, isolate), arrived)
+        }
+    }
+
+    /// Books of nothing yet.
+    pub(crate) fn of_limits(limits: Limits, arrived: Duration) -> Self {
         Self {
             limits,
             arrived,
@@ -59,8 +69,8 @@ impl Invocation {
             cpu_load: Duration::ZERO,
             cpu_run: Duration::ZERO,
             subrequests: 0,
-            bytes_in: (call.args.bytes.len() + call.props.bytes.len()) as u64,
-            reused,
+            bytes_in: 0,
+            reused: false,
             logs: Vec::new(),
             log_bytes_left: limits.log_bytes_max,
             log_bytes_dropped: 0,
@@ -73,7 +83,17 @@ impl Invocation {
             stopped: None,
             told: Usage::default(),
             abandoned: false,
+            is_estate: false,
         }
+    }
+
+    /// Opens the books of an invocation again that has ended, for what is let go of: until nothing of that is underway. It
+    /// has what it had left, and its wall time anew.
+    pub(crate) fn reopen(&mut self, now: Duration) {
+        self.arrived = now;
+        self.told.wall_us = 0;
+        self.held = true;
+        self.is_estate = true;
     }
 
     pub(crate) fn fuel_left(&self) -> u64 {
@@ -160,8 +180,12 @@ impl Invocation {
     pub(crate) fn aftermath(&mut self, now: Duration, memory: Memory) -> Option<Aftermath> {
         let told = self.told;
         let usage = self.usage(told.bytes_out, now, memory);
-        let idle = usage.fuel_run == told.fuel_run && usage.subrequests == told.subrequests;
-        if !std::mem::take(&mut self.held) && idle {
+        // Of an estate, what only took note of something is not told.
+        let unsaid = if self.is_estate { fuel::SLICE } else { 0 };
+        let more = usage.fuel_run.saturating_sub(told.fuel_run);
+        let idle = more <= unsaid && usage.subrequests == told.subrequests;
+        let is_awaited = std::mem::take(&mut self.held) && !self.is_estate;
+        if idle && !is_awaited && self.stopped.is_none() {
             return None;
         }
         self.told = usage;
@@ -169,9 +193,9 @@ impl Invocation {
             verdict: self.stopped.take(),
             usage: Usage {
                 fuel_load: usage.fuel_load - told.fuel_load,
-                fuel_run: usage.fuel_run.saturating_sub(told.fuel_run),
+                fuel_run: more,
                 cpu_us: usage.cpu_us - told.cpu_us,
-                wall_us: usage.wall_us - told.wall_us,
+                wall_us: usage.wall_us.saturating_sub(told.wall_us),
                 memory_denied: usage.memory_denied - told.memory_denied,
                 subrequests: usage.subrequests - told.subrequests,
                 bytes_in: 0,

@@ -73,22 +73,36 @@ impl Actor {
 
     /// Nobody outside holds these exports any more.
     pub(super) fn release(&mut self, exports: Vec<u64>, around: &Surroundings<'_>) {
-        for export in &exports {
-            self.exports.remove(export);
+        let givers = exports.iter();
+        let givers: Vec<u64> = givers
+            .filter_map(|export| self.estates.let_go(*export))
+            .collect();
+        let payer = self.payer(&givers, around);
+        self.tell_released(exports, None, payer, around);
+        for giver in givers {
+            self.estates.settle_claim(giver);
         }
-        self.tell_released(exports, None, around);
+    }
+
+    /// Nobody waits for an invocation any more.
+    pub(super) fn tell_cancelled(&mut self, invocation: u64, around: &Surroundings<'_>) {
+        let payer = self.payer(&[invocation], around);
+        self.tell_released(Vec::new(), Some(invocation), payer, around);
+        self.estates.settle_claim(invocation);
     }
 
     /// Tells the guest of what nobody outside holds or waits for.
-    pub(super) fn tell_released(
+    fn tell_released(
         &mut self,
         exports: Vec<u64>,
         cancelled: Option<u64>,
+        payer: Option<u64>,
         around: &Surroundings<'_>,
     ) {
         // Encoding into a Vec can't fail.
         let message = minicbor::to_vec(abi::Release { exports, cancelled }).unwrap_or_default();
-        self.enter(Entry::Release(message), NOBODY, around);
+        let payer = payer.unwrap_or(NOBODY);
+        self.enter(Entry::Release(message), payer, around);
     }
 
     pub(super) fn wall_time_is_up(
@@ -130,6 +144,7 @@ impl Actor {
                 }
                 // Others are in the isolate, and may wait for what this call's entries have started: that goes on as if
                 // the call had ended. Code of it that is in the middle of an entry runs on while others are there.
+                self.estates.claim(invocation);
                 self.report(invocation, outcome, around, effects);
                 if let Some(books) = self.invocations.get_mut(&invocation) {
                     books.abandoned = true;

@@ -13,7 +13,7 @@ impl Actor {
     /// With nothing left that could settle a call, it is over; the isolate serves on.
     pub(super) fn end_hung(&mut self, around: &Surroundings<'_>, effects: &mut Effects) {
         // A call of something that was given out may settle what is waited for.
-        if self.waits_for_others() || !self.exports.is_empty() {
+        if self.waits_for_others() || !self.estates.is_empty() {
             return;
         }
         let hung: Vec<u64> = self.invocations.keys().copied().collect();
@@ -92,6 +92,7 @@ impl Actor {
         effects.alarms.push(AlarmChange::Clear(of));
         if let Some(mut books) = self.invocations.remove(&invocation) {
             self.tell_aftermath(invocation, &mut books, true, around, effects);
+            self.estates.bequeath(invocation, books);
         }
     }
 
@@ -139,6 +140,16 @@ impl Actor {
         let Some(books) = self.invocations.get(&invocation) else {
             return;
         };
+        if books.is_estate {
+            match books.operations.is_empty() {
+                false => effects.alarms.push(wall_time(invocation, books)),
+                true => self.let_go(invocation, around, effects),
+            }
+            if !self.has_open() {
+                self.let_all_go(around, effects);
+            }
+            return;
+        }
         match (books.is_open(), self.has_open()) {
             (true, _) => {}
             (false, true) => self.linger(invocation, around, effects),
@@ -229,7 +240,7 @@ impl Actor {
         self.waiting = Waiting::default();
         self.holds = 0;
         self.unheld.clear();
-        self.exports.clear();
+        self.estates.clear();
     }
 
     fn send(

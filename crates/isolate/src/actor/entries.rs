@@ -13,7 +13,12 @@ use std::time::Duration;
 impl Actor {
     /// Begins an entry into the instance, which is at rest; without one nothing happens.
     pub(super) fn enter(&mut self, entry: Entry, invocation: u64, around: &Surroundings<'_>) {
-        let terms = self.terms(EntryKind::Run, invocation, around);
+        let mut terms = self.terms(EntryKind::Run, invocation, around);
+        let housekeeping = match &entry {
+            Entry::Release(_) => fuel::HOUSEKEEPING,
+            _ => 0,
+        };
+        terms.fuel = terms.fuel.saturating_add(housekeeping);
         let books = self.invocations.get(&invocation);
         self.paying = Paying {
             invocation,
@@ -22,7 +27,10 @@ impl Actor {
         self.guest = match std::mem::replace(&mut self.guest, Guest::Unborn) {
             Guest::Resting(instance) => {
                 let running = instance.enter(entry, terms);
-                Guest::Running(Run::new(running, EntryKind::Run, invocation, terms))
+                Guest::Running(Run {
+                    housekeeping,
+                    ..Run::new(running, EntryKind::Run, invocation, terms)
+                })
             }
             other => other,
         };
@@ -38,6 +46,8 @@ impl Actor {
         let Some(books) = self.invocations.get(&invocation) else {
             let allowance = Allowance {
                 memory_bytes_max: self.spec.limits.memory_bytes_max,
+                // Nobody is there who would be answered: it is dropped.
+                subrequests_max: u64::MAX,
                 ..Allowance::default()
             };
             return Terms {
@@ -109,8 +119,12 @@ impl Actor {
             return Life::GoesOn;
         };
         let (kind, invocation) = (run.kind, run.invocation);
-        self.charge_cpu(invocation, kind, spent);
-        self.charge_fuel(invocation, kind, run.fuel - done.fuel_left.min(run.fuel));
+        let burnt = run.fuel - done.fuel_left.min(run.fuel);
+        // What only takes note of something costs nobody anything.
+        if run.housekeeping == 0 || burnt > run.housekeeping {
+            self.charge_cpu(invocation, kind, spent);
+            self.charge_fuel(invocation, kind, burnt.saturating_sub(run.housekeeping));
+        }
         if kind == EntryKind::Load {
             self.take_what_a_load_said(invocation, effects);
         } else if self.deliver(invocation, around, effects) == Life::Ended {
@@ -297,10 +311,10 @@ impl Actor {
     ) -> Life {
         for external in externals {
             if let External::Export(export, _) = external {
-                self.exports.insert(*export);
+                self.estates.give_out(*export, invocation);
             }
         }
-        let (used, limit) = (self.exports.len() as u64, self.spec.limits.exports_max);
+        let (used, limit) = (self.estates.len() as u64, self.spec.limits.exports_max);
         if used <= limit {
             return Life::GoesOn;
         }
@@ -325,6 +339,7 @@ impl Run {
             fuel: terms.fuel,
             slice: terms.slice,
             slices: 0,
+            housekeeping: 0,
         }
     }
 }

@@ -3,12 +3,13 @@
 //! An actor is plain data between slices and may be run by any thread, one at a time. It decides nothing about other
 //! isolates and knows no thread, queue or socket; time comes from a [`Clock`], what it wants done leaves in [`Effects`].
 //! This file has its life: mail in, turns. `calls` begins and cancels invocations, `entries` runs them, `operations`
-//! keeps what they wait for, `holds` what keeps them open after their answer, `loading` what they load, `outcome` says
+//! keeps what they wait for, `holds` what keeps them open after their answer, `estates` says who pays when nobody waits, `loading` what they load, `outcome` says
 //! what the guest's words and failures mean, `ending` reports.
 
 mod calls;
 mod ending;
 mod entries;
+mod estates;
 mod holds;
 mod kept;
 mod loading;
@@ -25,10 +26,11 @@ use crate::{
     pool_memory::PoolMemory,
     sandbox::Sandbox,
 };
+use estates::Estates;
 use kept::Kept;
 use operations::{Operation, Waiting};
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -194,8 +196,7 @@ pub(crate) struct Actor {
     holds: usize,
     /// Invocations that a hold has been taken from since the last entry.
     unheld: Vec<u64>,
-    /// What the guest has given out and nobody has let go of, by its ids.
-    exports: BTreeSet<u64>,
+    estates: Estates,
     /// Operations that the guest still waits for and that will not be settled; it is told with the next call.
     forgotten: Vec<u64>,
     served: bool,
@@ -225,6 +226,8 @@ struct Run {
     fuel: u64,
     slice: u64,
     slices: u64,
+    /// Fuel of it that is not charged.
+    housekeeping: u64,
 }
 
 /// Loads are reported as invocation 0, and no invocation has that id.
@@ -251,7 +254,7 @@ impl Actor {
             kept: Kept::default(),
             holds: 0,
             unheld: Vec::new(),
-            exports: BTreeSet::new(),
+            estates: Estates::default(),
             forgotten: Vec::new(),
             served: false,
             paying: Paying::default(),
@@ -378,9 +381,7 @@ impl Actor {
             }
             Mail::Unanswered { operation } => self.unanswered(operation, around, effects),
             Mail::Release { exports } => self.release(exports, around),
-            Mail::Cancelled { invocation } => {
-                self.tell_released(Vec::new(), Some(invocation), around);
-            }
+            Mail::Cancelled { invocation } => self.tell_cancelled(invocation, around),
             Mail::Collect => self.enter(Entry::Collect, NOBODY, around),
             Mail::WallTime { .. } | Mail::Cancel { .. } | Mail::End => unreachable!("urgent"),
         }
