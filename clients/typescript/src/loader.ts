@@ -1,6 +1,7 @@
 // A login: what loads workers.
 
-import type { Report, Worker, WorkerCode } from "./worker.js";
+import { RpcTarget } from "capnweb";
+import type { Fetcher, Report, Worker, WorkerCode } from "./worker.js";
 
 /** What ends a login. */
 export interface Connection {
@@ -61,13 +62,40 @@ export class Loader implements Disposable {
     this.#connection.close();
   }
 
-  /** A loader in `env` is the worker's to load workers with, as a worker loader binding. */
+  /**
+   * A loader in `env` is the worker's to load workers with, as a worker loader binding. Whatever has a `fetch` can be where
+   * requests go; what is passed by reference is an `RpcTarget`.
+   */
   #prepared(code: WorkerCode): unknown {
-    if (code?.env === undefined || code.env === null) return code;
-    const env = Object.entries(code.env).map(([name, value]) => [
-      name,
-      value instanceof Loader ? value.#session : value,
-    ]);
-    return { ...code, env: Object.fromEntries(env) };
+    const prepared: Record<string, unknown> = { ...code };
+    if (code?.env !== undefined && code.env !== null) {
+      const env = Object.entries(code.env).map(([name, value]) => [
+        name,
+        value instanceof Loader ? value.#session : value,
+      ]);
+      prepared["env"] = Object.fromEntries(env);
+    }
+    const outbound = code?.globalOutbound;
+    if (isPlainFetcher(outbound)) prepared["globalOutbound"] = new Outbound(outbound);
+    return prepared;
   }
+}
+
+class Outbound extends RpcTarget {
+  readonly #fetcher: Fetcher;
+
+  constructor(fetcher: Fetcher) {
+    super();
+    this.#fetcher = fetcher;
+  }
+
+  fetch(request: Request): Response | Promise<Response> {
+    return this.#fetcher.fetch(request);
+  }
+}
+
+// (Stubs are functions.)
+function isPlainFetcher(outbound: unknown): outbound is Fetcher {
+  if (typeof outbound !== "object" || outbound === null || outbound instanceof RpcTarget) return false;
+  return typeof (outbound as { fetch?: unknown }).fetch === "function";
 }
