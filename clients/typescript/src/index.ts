@@ -16,4 +16,5 @@ export type {
   Worker,
   WorkerCode,
 } from "./worker.js";
+export { workerLoader, type WorkerLoader, type WorkerStub } from "./worker-loader.js";
 export { RpcPromise, RpcStub, RpcTarget } from "capnweb";

@@ -8,4 +8,4 @@ export {
   type ExecuteResult,
   type ResolvedProvider,
 } from "./executor.js";
-export { workerLoader, type WorkerLoader, type WorkerStub } from "./worker-loader.js";
+export { workerLoader, type WorkerLoader, type WorkerStub } from "../worker-loader.js";

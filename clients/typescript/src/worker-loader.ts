@@ -3,8 +3,8 @@
 // Stubs of `capnweb` are functions and promises. Such libraries ask whether what they have is an object before they let go of it,
 // and would keep every worker.
 
-import type { Loader } from "../loader.js";
-import type { EntrypointOptions, WorkerCode } from "../worker.js";
+import type { Loader } from "./loader.js";
+import type { EntrypointOptions, WorkerCode } from "./worker.js";
 
 /** A `WorkerLoader` of Workers: what `LOADER` is there. */
 export interface WorkerLoader {
