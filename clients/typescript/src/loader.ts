@@ -3,24 +3,37 @@
 import { RpcTarget } from "capnweb";
 import type { Fetcher, Report, Worker, WorkerCode } from "./worker.js";
 
-/** What ends a login. */
+/** A connection, and the login that was made with it. */
 export interface Connection {
-  close(): void;
+  /** What the server calls the session, or a promise of it. */
+  session: any;
   /** Settles when the connection has ended, with the reason. */
   ended: Promise<Error>;
+  isOver(): boolean;
+  close(): void;
 }
 
 /**
- * What loads workers. Everything that came from it ends when it is disposed of, or when its connection ends.
+ * What loads workers. Everything that came from it ends when it is disposed of, or when its connection ends. After that it
+ * connects again by itself when it is used.
  */
 export class Loader implements Disposable {
-  readonly #session: any;
-  readonly #connection: Connection;
+  #connection: Connection;
+  readonly #connect: (() => Connection) | undefined;
+  #isDisposed = false;
 
   /** Use `connect`. */
-  constructor(session: unknown, connection: Connection) {
-    this.#session = session;
+  constructor(connection: Connection, connect?: () => Connection) {
     this.#connection = connection;
+    this.#connect = connect;
+  }
+
+  /** The session of a connection that there is. */
+  get #session(): any {
+    if (this.#connect !== undefined && !this.#isDisposed && this.#connection.isOver()) {
+      this.#connection = this.#connect();
+    }
+    return this.#connection.session;
   }
 
   /**
@@ -52,13 +65,14 @@ export class Loader implements Disposable {
     return this.#session.tenant();
   }
 
-  /** Settles when the connection has ended, with the reason. */
+  /** Settles when the connection has ended that there is now, with the reason. */
   get ended(): Promise<Error> {
     return this.#connection.ended;
   }
 
   /** Ends the login and everything that came from it, then the connection. */
   [Symbol.dispose](): void {
+    this.#isDisposed = true;
     this.#connection.close();
   }
 

@@ -14,11 +14,10 @@ export class Server implements AsyncDisposable {
   ) {}
 
   static async start(...settings: string[]): Promise<Server> {
-    const child = spawn(
-      BINARY,
-      ["serve", "--listen", "127.0.0.1:0", "--listen-web", "127.0.0.1:0", "--admin", "127.0.0.1:0", ...settings],
-      { stdio: ["ignore", "ignore", "pipe"] },
-    );
+    const ports = ["--listen", "--listen-web", "--admin"].filter((port) => !settings.includes(port));
+    const child = spawn(BINARY, ["serve", ...ports.flatMap((port) => [port, "127.0.0.1:0"]), ...settings], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     const seen: string[] = [];
     for await (const line of createInterface(child.stderr!)) {
       const found = /; web on ([^;]+); admin on ([^;]+);/.exec(line);
