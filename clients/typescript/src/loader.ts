@@ -20,6 +20,8 @@ export interface Connection {
 export class Loader implements Disposable {
   #connection: Connection;
   readonly #connect: (() => Connection) | undefined;
+  /** Those that were left, with what is still underway on them. */
+  readonly #left = new Set<Connection>();
   #isDisposed = false;
 
   /** Use `connect`. */
@@ -30,9 +32,8 @@ export class Loader implements Disposable {
 
   /** The session of a connection that there is. */
   get #session(): any {
-    if (this.#connect !== undefined && !this.#isDisposed && this.#connection.isOver()) {
-      this.#connection = this.#connect();
-    }
+    const isGone = this.#connection.isOver() || this.#left.has(this.#connection);
+    if (isGone && this.#connect !== undefined && !this.#isDisposed) this.#connection = this.#connect();
     return this.#connection.session;
   }
 
@@ -65,6 +66,18 @@ export class Loader implements Disposable {
     return this.#session.tenant();
   }
 
+  /**
+   * Has the next use connect anew, to another server where it knows several. For when a server is shutting down and refuses new
+   * work, with a `RefusedError` of the kind `disconnected`: what is underway on the old connection goes on to its end, or to that
+   * of the loader.
+   */
+  renew(): void {
+    const connection = this.#connection;
+    if (this.#connect === undefined || connection.isOver()) return;
+    this.#left.add(connection);
+    connection.ended.then(() => this.#left.delete(connection));
+  }
+
   /** Settles when the connection has ended that there is now, with the reason. */
   get ended(): Promise<Error> {
     return this.#connection.ended;
@@ -73,7 +86,7 @@ export class Loader implements Disposable {
   /** Ends the login and everything that came from it, then the connection. */
   [Symbol.dispose](): void {
     this.#isDisposed = true;
-    this.#connection.close();
+    for (const connection of [...this.#left, this.#connection]) connection.close();
   }
 
   /**

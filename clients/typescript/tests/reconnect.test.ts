@@ -159,6 +159,52 @@ describe("several servers", () => {
     assert.equal(await again.metric("coracle_connections"), 1);
   });
 
+  it("take over from one that shuts down, which ends what it has begun", async () => {
+    await using going = await Server.start("--drain-delay-ms", "1", "--drain-grace-ms", "20000");
+    await using staying = await Server.start();
+    const urls = [going.url, staying.url];
+    let first = await coracle.connect(urls);
+    while ((await going.metric("coracle_connections")) === 0) {
+      first[Symbol.dispose]();
+      first = await coracle.connect(urls);
+    }
+    using used = first;
+    let answer!: (value: number) => void;
+    const underway = used
+      .load(code)
+      .getEntrypoint()
+      .each(() => new Promise((resolve) => (answer = resolve)));
+    const told = underway.then((value: number) => value);
+    await going.settles("coracle_calls_in_flight", 1);
+    const ended = going.terminate();
+    await going.settles("coracle_draining", 1);
+    const isRefused = (error: unknown) => {
+      assert(error instanceof coracle.RefusedError, String(error));
+      assert.equal(error.refusal.kind, "disconnected");
+      return true;
+    };
+    // New work is refused shortly after the metric says so.
+    const isTaken = () =>
+      used
+        .load(code)
+        .ready()
+        .then(
+          () => true,
+          (error) => !isRefused(error),
+        );
+    for (let attempt = 0; attempt < 100 && (await isTaken()); attempt++);
+    await assert.rejects(async () => used.load(code).getEntrypoint().twice(1), isRefused);
+    used.renew();
+    assert.equal(await used.load(code).getEntrypoint().twice(2), 4);
+    assert.equal(await staying.metric("coracle_connections"), 1);
+    answer(7);
+    assert.equal(await told, 7);
+    assert.equal(await ended, 0);
+    assert.equal(await used.load(code).getEntrypoint().twice(3), 6);
+    used[Symbol.dispose]();
+    await staying.isEmpty();
+  });
+
   it("are all tried before connecting fails", async () => {
     await using server = await Server.start();
     for (let attempt = 0; attempt < 8; attempt++) {

@@ -41,6 +41,13 @@ export class Server implements AsyncDisposable {
     return Number(line.slice(series.length + 1));
   }
 
+  /** Has it shut down as an orchestrator does, and waits until it has. */
+  async terminate(): Promise<number | null> {
+    const ended = new Promise<number | null>((resolve) => this.child.once("exit", resolve));
+    this.child.kill("SIGTERM");
+    return ended;
+  }
+
   /** Waits until a series has this value. */
   async settles(series: string, expected: number): Promise<void> {
     let found = NaN;
