@@ -176,7 +176,7 @@ export const behaviours: Behaviour[] = [
   },
   fails(
     "a program can't reach past its timeout",
-    "async () => { await codemode.sleep(20_000) }",
+    "async () => { await codemode.sleep(4_000) }",
     "Execution timed out",
     { sleep: pause },
     {
@@ -202,7 +202,7 @@ export const behaviours: Behaviour[] = [
   {
     name: "what was written before a timeout comes back",
     async holds(make) {
-      const code = "async () => { console.log('waiting'); await codemode.sleep(20_000) }";
+      const code = "async () => { console.log('waiting'); await codemode.sleep(4_000) }";
       const { logs } = await run(make, code, { sleep: pause }, { timeout: 200 });
       assert.deepEqual(logs, ["waiting"]);
     },

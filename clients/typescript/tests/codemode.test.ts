@@ -158,13 +158,20 @@ const named: Named[] = (await codemode.list()).map((name: string) => ({ name }))
     assert.match(cyclic.error!, /^the result\.a contains itself$/);
   });
 
-  it("answers where there is no server any more", async () => {
+  it("answers where there is no server, and runs on when it is back", async () => {
     await using other = await Server.start();
-    const lost = new CoracleExecutor({ loader: await coracle.connect(other.url) });
-    assert.equal((await lost.execute("1", [])).result, 1);
+    using lost = await coracle.connect(other.url, { reconnectMs: 100 });
+    const executor = new CoracleExecutor({ loader: lost });
+    assert.equal((await executor.execute("1", [])).result, 1);
+    const underway = executor.execute("await new Promise((resolve) => setTimeout(resolve, 20_000))", []);
+    await other.settles("coracle_calls_in_flight", 1);
     await other[Symbol.asyncDispose]();
-    const { result, error } = await lost.execute("1", []);
+    assert.match((await underway).error!, /the connection to the server has ended/);
+    const { result, error } = await executor.execute("1", []);
     assert.equal(result, undefined);
-    assert.match(error!, /connect/);
+    assert.match(error!, /can't connect/);
+    await using again = await Server.start("--listen-web", other.web);
+    assert.equal((await executor.execute("2", [])).result, 2);
+    assert.equal(await again.metric("coracle_panics_total"), 0);
   });
 });
