@@ -150,7 +150,7 @@ export interface LogLine {
 }
 
 /** Everything that is known of a call. Of `value`, `error` and `verdict` it has the one that the call ended with. */
-export interface Report<T = unknown> {
+export interface Report<T = unknown> extends Disposable {
   value?: T;
   /** What the worker threw. */
   error?: unknown;

@@ -158,6 +158,26 @@ const named: Named[] = (await codemode.list()).map((name: string) => ({ name }))
     assert.match(cyclic.error!, /^the result\.a contains itself$/);
   });
 
+  it("is not confused by a program that spoils its realm", async () => {
+    const hostile: [string, RegExp][] = [
+      ["async () => { Array.from = () => [() => 1]; return [1] }", /the result has a reference in it/],
+      ["async () => { globalThis.String = () => ({ a: 1 }); throw new Error('no') }", /./],
+      ["async () => { Object.keys = () => { throw null }; return { a: 1 } }", /null/],
+      ["async () => { JSON.stringify = () => '5'; return codemode.list() }", /./],
+    ];
+    for (const [code, told] of hostile) {
+      const { result, error } = await execute(code);
+      assert.equal(result, undefined, code);
+      assert.equal(typeof error, "string", code);
+      assert.match(error!, told, code);
+    }
+    const proto = await execute(
+      `JSON.parse('{"__proto__":{"polluted":1},"a":new Date(5)}'.replace('new Date(5)', '5'))`,
+    );
+    assert.equal((proto.result as any).polluted, undefined);
+    assert.equal(({} as any).polluted, undefined);
+  });
+
   it("answers where there is no server, and runs on when it is back", async () => {
     await using other = await Server.start();
     using lost = await coracle.connect(other.url, { reconnectMs: 100 });

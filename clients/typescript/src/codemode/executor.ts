@@ -102,7 +102,7 @@ export class CoracleExecutor {
     try {
       using worker = this.#options.loader.load(this.#code(code, providers));
       using entrypoint = worker.getEntrypoint();
-      const report = await this.#options.loader.report<any>(entrypoint, "evaluate", {
+      using report = await this.#options.loader.report<any>(entrypoint, "evaluate", {
         providers: [...tools.keys()],
         connectors: [...bindings.keys()],
         call: (provider: string, tool: string, args: string) => answerOf(tools.get(provider)?.get(tool), tool, args),
@@ -144,8 +144,11 @@ export class CoracleExecutor {
     if (report.error !== undefined) return { result: undefined, ...failure(report.error), logs, usage };
     const { error, result } = report.value;
     if (error === undefined) return { result: revived(result, mark), logs, usage };
-    const { message, ...thrown } = error;
-    return { result: undefined, error: message, logs, thrown, usage };
+    // The program shares its realm with who tells this.
+    const { message, name, stack } = Object.fromEntries(
+      ["message", "name", "stack"].map((key) => [key, typeof error[key] === "string" ? error[key] : "?"]),
+    ) as Record<"message" | "name" | "stack", string>;
+    return { result: undefined, error: message, logs, thrown: { name, stack }, usage };
   }
 }
 
@@ -181,8 +184,9 @@ function lineOf({ level, message }: LogLine): string {
   return level === "warn" || level === "error" ? `[${level}] ${message}` : message;
 }
 
-/** A result with what the protocol hasn't. */
+/** A result with what the protocol hasn't, and without references: what they lead to is gone. */
 function revived(value: any, mark: string): unknown {
+  if (typeof value === "function") throw new TypeError("the result has a reference in it, which is no result");
   if (Array.isArray(value)) return value.map((item) => revived(item, mark));
   // In Node, bytes come as a Buffer.
   if (value instanceof Uint8Array) return new Uint8Array(value);
