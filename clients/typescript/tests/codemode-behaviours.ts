@@ -2,68 +2,7 @@
 
 import assert from "node:assert/strict";
 import { RpcTarget } from "coracle";
-import type { Executor } from "@cloudflare/codemode";
-
-type Make = (options: object) => Executor;
-
-export interface Behaviour {
-  name: string;
-  holds(make: Make): Promise<void>;
-  /** Where an executor differs: why, and what it does instead. */
-  differences?: {
-    [executor in "DynamicWorkerExecutor" | "CoracleExecutor"]?: { because: string; instead(make: Make): Promise<void> };
-  };
-}
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-type Tools = Record<string, (...args: any[]) => Promise<unknown>>;
-
-/** Runs a program that has these tools. */
-const run = (make: Make, code: string, tools: Tools = {}, options: object = {}) =>
-  make(options).execute(code, [{ name: "codemode", fns: tools }]);
-
-/** A program that comes to this result. */
-const results = (
-  name: string,
-  code: string,
-  expected: unknown,
-  tools: Tools = {},
-  options: object = {},
-): Behaviour => ({
-  name,
-  async holds(make) {
-    const { result, error } = await run(make, code, tools, options);
-    assert.equal(error, undefined);
-    assert.deepEqual(result instanceof Uint8Array ? new Uint8Array(result) : result, expected);
-  },
-});
-
-/** A program that fails in these words. */
-const fails = (
-  name: string,
-  code: string,
-  expected: string | RegExp,
-  tools: Tools = {},
-  options: object = {},
-): Behaviour => ({
-  name,
-  async holds(make) {
-    const { result, error } = await run(make, code, tools, options);
-    assert.equal(result, undefined);
-    if (typeof expected === "string") assert.equal(error, expected);
-    else assert.match(error ?? "", expected);
-  },
-});
-
-/** Names that are refused in these words, before anything runs. */
-const refuses = (name: string, providers: object[], connectors: object[], expected: string): Behaviour => ({
-  name,
-  async holds(make) {
-    const answer = await make({}).execute("async () => 1", providers as any, { connectors } as any);
-    assert.deepEqual(answer, { result: undefined, error: expected });
-  },
-});
+import { type Behaviour, fails, type Make, pause, refuses, results, run } from "./codemode-behaviour.js";
 
 class Connector extends RpcTarget {
   readonly calls: unknown[][] = [];
@@ -84,12 +23,6 @@ const connect =
     const answer = await make({}).execute(code, [], { connectors: [{ name: "crm", binding: connector as any }] });
     expected(answer, connector.calls);
   };
-
-class Key extends RpcTarget {
-  open(door: string) {
-    return `${door} is open`;
-  }
-}
 
 class Gateway extends RpcTarget {
   fetch(request: Request) {
@@ -153,6 +86,46 @@ export const behaviours: Behaviour[] = [
     },
   },
 
+  {
+    name: "what is false, empty or null is a result",
+    async holds(make) {
+      for (const value of ["false", "0", "''", "null", "undefined", "[]"]) {
+        const { result, error } = await run(make, `async () => ${value}`);
+        assert.equal(error, undefined);
+        assert.deepEqual(result, { false: false, 0: 0, "''": "", null: null, undefined: undefined, "[]": [] }[value]);
+      }
+    },
+  },
+  results("text comes as it is", "async () => 'ä🙂\\u0000\\n' + '\\u2028'", "ä🙂\u0000\n\u2028"),
+  results(
+    "the language is there: classes, generators, destructuring, regular expressions",
+    `async () => { class A { #n = 1; static of() { return new A() } get n() { return this.#n } }
+      function* g() { yield* [1, 2] } const [a, ...rest] = g(); return [A.of().n, a, rest, /(?<x>b+)/.exec("abb").groups.x] }`,
+    [1, 1, [2], "bb"],
+  ),
+  results(
+    "the web platform is there",
+    `async () => [new URL("/b?c=1", "http://a/").href, new TextDecoder().decode(new TextEncoder().encode("é")), atob(btoa("x")),
+      structuredClone({ a: 1 }).a, crypto.randomUUID().length, typeof AbortController, await new Response("t").text()]`,
+    ["http://a/b?c=1", "é", "x", 1, 36, "function", "t"],
+  ),
+  {
+    ...results(
+      "what nodejs_compat has is there",
+      "async () => [Buffer.from('a').toString('hex'), (await import('node:path')).join('a', 'b')]",
+      ["61", "a/b"],
+    ),
+    differences: Object.fromEntries(
+      ["DynamicWorkerExecutor", "CoracleExecutor"].map((executor) => [
+        executor,
+        {
+          because: "Coracle has the web platform, and nothing of Node",
+          instead: fails("", "async () => Buffer.from('a')", /Buffer/).holds,
+        },
+      ]),
+    ),
+  },
+
   // Errors are data
   fails("what is thrown is told by its message", "async () => { throw new TypeError('no way') }", "no way"),
   fails("a rejection is an error", "async () => Promise.reject(new Error('later'))", "later"),
@@ -208,6 +181,15 @@ export const behaviours: Behaviour[] = [
     },
   },
 
+  {
+    name: "recursion without an end is an error",
+    async holds(make) {
+      const { result, error } = await run(make, "async () => { const f = (n) => f(n + 1) + 1; return f(0) }");
+      assert.equal(result, undefined);
+      assert.match(error!, /stack/i);
+    },
+  },
+
   // Console
   {
     name: "log, warn and error are captured, in order and with their prefixes",
@@ -227,17 +209,18 @@ export const behaviours: Behaviour[] = [
     },
   },
   {
-    name: "objects are written as String has them",
+    name: "objects and errors are written as String has them",
     async holds(make) {
-      const { logs } = await run(make, "async () => console.log('a', { b: 1 })");
-      assert.deepEqual(logs, ["a [object Object]"]);
+      const { logs } = await run(make, "async () => { console.log('a', { b: 1 }); console.error(new Error('c')) }");
+      assert.deepEqual(logs, ["a [object Object]", "[error] Error: c"]);
     },
     differences: {
       CoracleExecutor: {
         because: "a model learns nothing from [object Object]",
         instead: async (make) => {
-          const { logs } = await run(make, "async () => console.log('a', { b: 1 })");
-          assert.deepEqual(logs, ["a { b: 1 }"]);
+          const { logs } = await run(make, "async () => { console.log('a', { b: 1 }); console.error(new Error('c')) }");
+          assert.equal(logs![0], "a { b: 1 }");
+          assert.match(logs![1]!, /^\[error\] Error: c\n    at .*code\.program\.ts:1:/);
         },
       },
     },
@@ -390,6 +373,60 @@ export const behaviours: Behaviour[] = [
     },
   },
 
+  results(
+    "a tool that is no async function may throw at once",
+    "async () => { try { await codemode.bad() } catch (e) { return e.message } }",
+    "at once",
+    {
+      bad: (() => {
+        throw new Error("at once");
+      }) as any,
+    },
+  ),
+  results(
+    "calls at once fail by themselves",
+    "async () => (await Promise.allSettled([codemode.odd(1), codemode.odd(2)])).map(({ status }) => status)",
+    ["fulfilled", "rejected"],
+    {
+      odd: async (n) => {
+        if (n % 2 === 0) throw new Error("even");
+      },
+    },
+  ),
+  results(
+    "every name of a namespace is a function, and none is listed",
+    "async () => [typeof codemode.anything, Object.keys(codemode), 'anything' in codemode]",
+    ["function", [], false],
+    { one: async () => 1 },
+  ),
+  results(
+    "namespaces are there in functions of the program",
+    "async () => { const f = async (n) => n > 0 ? await codemode.inc(await f(n - 1)) : 0; return f(4) }",
+    4,
+    { inc: async (n) => n + 1 },
+  ),
+  {
+    name: "namespaces may have any identifier for a name",
+    async holds(make) {
+      const { result } = await make({}).execute("async () => [await $my_tools.one(), await _x.one()]", [
+        { name: "$my_tools", fns: { one: async () => 1 } },
+        { name: "_x", fns: { one: async () => 2 } },
+      ]);
+      assert.deepEqual(result, [1, 2]);
+    },
+  },
+  {
+    name: "tools keep what they know from program to program",
+    async holds(make) {
+      let count = 0;
+      const executor = make({});
+      const providers = [{ name: "codemode", fns: { next: async () => ++count } }];
+      for (const expected of [1, 2, 3]) {
+        assert.equal((await executor.execute("async () => codemode.next()", providers)).result, expected);
+      }
+    },
+  },
+
   // What tools are given and give
   {
     name: "bytes go to tools and come from them",
@@ -432,6 +469,28 @@ export const behaviours: Behaviour[] = [
       same: async (value) => value,
     },
   ),
+  results(
+    "what is left out is null in a list of arguments",
+    "async () => codemode.list(undefined, 1, null)",
+    [null, 1, null],
+    { list: async (...all) => all },
+  ),
+  results(
+    "many bytes go there and back",
+    "async () => { const b = await codemode.same(new Uint8Array(200_000).fill(7)); return [b.length, b[199_999]] }",
+    [200_000, 7],
+    { same: async (value) => value },
+  ),
+  {
+    name: "what a tool gives is a copy",
+    async holds(make) {
+      const own = { list: [1] };
+      const { result } = await run(make, "async () => { const a = await codemode.get(); a.list.push(2); return a }", {
+        get: async () => own,
+      });
+      assert.deepEqual([result, own], [{ list: [1, 2] }, { list: [1] }]);
+    },
+  },
   fails("a bigint can't go to a tool", "async () => codemode.same(1n)", /BigInt/i, { same: async (value) => value }),
 
   // Names
@@ -495,6 +554,17 @@ export const behaviours: Behaviour[] = [
     }),
   },
   {
+    name: "connectors and providers stand beside each other",
+    async holds(make) {
+      const { result } = await make({}).execute(
+        "async () => [await crm.find(1), await codemode.one()]",
+        [{ name: "codemode", fns: { one: async () => 1 } }],
+        { connectors: [{ name: "crm", binding: new Connector() as any }] },
+      );
+      assert.deepEqual(result, [{ method: "find", args: 1 }, 1]);
+    },
+  },
+  {
     name: "a connector pauses a program",
     holds: connect("async () => crm.pause()", ({ error }) => assert.equal(error, "__CODEMODE_PAUSE__")),
   },
@@ -556,12 +626,10 @@ export const behaviours: Behaviour[] = [
   ),
   results(
     "bindings are in env",
-    "async () => { const { env } = await import('cloudflare:workers'); return [env.NAME, await env.KEY.open('it')] }",
-    ["Ann", "it is open"],
+    "async () => { const { env } = await import('cloudflare:workers'); return [env.NAME, env.deep.a] }",
+    ["Ann", 1],
     {},
-    {
-      bindings: { NAME: "Ann", KEY: new Key() },
-    },
+    { bindings: { NAME: "Ann", deep: { a: 1 } } },
   ),
   {
     ...results("bindings are in this.env", "async () => this.env.NAME", "Ann", {}, { bindings: { NAME: "Ann" } }),
@@ -572,7 +640,11 @@ export const behaviours: Behaviour[] = [
       },
     },
   },
-  results("there is no process to read", "async () => [typeof process, typeof require]", ["undefined", "undefined"]),
+  results(
+    "there is no environment to read",
+    "async () => [typeof process === 'undefined' ? 0 : Object.keys(process.env).length, typeof require]",
+    [0, "undefined"],
+  ),
   results(
     "code can't be made of text",
     "async () => { try { new Function('return 1')() } catch (e) { return e.name } }",

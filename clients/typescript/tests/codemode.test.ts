@@ -9,7 +9,8 @@ import * as coracle from "coracle";
 import { CoracleExecutor, workerLoader } from "coracle/codemode";
 import "coracle/register";
 import type { Executor } from "@cloudflare/codemode";
-import { type Behaviour, behaviours } from "./codemode-behaviours.js";
+import type { Behaviour } from "./codemode-behaviour.js";
+import { behaviours } from "./codemode-behaviours.js";
 import { Server } from "./server.js";
 
 const { DynamicWorkerExecutor, normalizeCode, resolveProvider, runCode } = await import("@cloudflare/codemode");
@@ -123,6 +124,15 @@ const named: Named[] = (await codemode.list()).map((name: string) => ({ name }))
     const { error, verdict } = await execute("await new Promise(() => {})");
     assert.equal(verdict?.kind, "hung");
     assert.match(error!, /can never end/);
+  });
+
+  it("takes objects of ours for bindings, which programs call", async () => {
+    class Key extends coracle.RpcTarget {
+      open(door: string) {
+        return `${door} is open`;
+      }
+    }
+    assert.equal((await execute("env.KEY.open('it')", { bindings: { KEY: new Key() } })).result, "it is open");
   });
 
   it("tells whatever is thrown, where the package takes nothing for an error", async () => {
