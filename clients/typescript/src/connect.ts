@@ -1,47 +1,102 @@
 // Getting in: over a WebSocket for as long as it is needed, or with one HTTP request.
 
 import { newHttpBatchRpcSession, RpcSession } from "capnweb";
-import { open } from "#websocket";
-import { ConnectError } from "./errors.js";
-import { Loader } from "./loader.js";
+import { DisconnectedError, RefusedError } from "./errors.js";
+import { type Connection, Loader } from "./loader.js";
+import { Replicas } from "./replicas.js";
 import { SocketTransport } from "./transport.js";
 
 export interface ConnectOptions {
   /** The bearer token. Without one, servers without tokens let in who is on their machine. */
   token?: string;
-  /** How long connecting and logging in may take, in milliseconds. Default: 10,000. */
+  /** How long connecting to a server, and then logging in, may take, in milliseconds each. Default: 10,000. */
   timeoutMs?: number;
+  /**
+   * After a connection was lost, how long the next use of the loader tries to connect again, in milliseconds. Default: 30,000;
+   * with 0 each server is tried once.
+   */
+  reconnectMs?: number;
 }
 
 const PATH = "/rpc";
 const TIMEOUT_MS = 10_000;
+const RECONNECT_MS = 30_000;
 
 /**
- * Connects to a server that was started with `--listen-web`, and logs in.
+ * Connects to a server that was started with `--listen-web`, and logs in. Of several URLs a random one is taken, and the next one
+ * where it does not answer. Each is tried once.
  *
- * @param url such as `ws://127.0.0.1:7071` or `https://coracle.example`; without a path, `/rpc` is taken.
+ * A connection that is lost takes along everything that came from it; the loader connects again when it is used.
+ *
+ * @param urls such as `ws://127.0.0.1:7071` or `https://coracle.example`; without a path, `/rpc` is taken.
  * @throws {ConnectError} when there is no connection to be had.
  * @throws {RefusedError} when the token is not accepted.
  */
-export async function connect(url: string | URL, options: ConnectOptions = {}): Promise<Loader> {
-  const address = addressOf(url, { "http:": "ws:", "https:": "wss:" });
-  const socket = open(address.href);
-  const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
-  const deadline = setTimeout(() => socket.close(), timeoutMs);
-  try {
-    await opened(socket, address);
-    const transport = new SocketTransport(socket);
-    const session = new RpcSession<any>(transport);
-    const main: any = session.getRemoteMain();
-    const ended = new Promise<Error>((resolve) => main.onRpcBroken((error: Error) => resolve(error)));
-    const loader = await main.login(options.token);
-    return new Loader(loader, { ended, close: () => transport.close(1000, "") });
-  } catch (error) {
-    socket.close();
-    throw error;
-  } finally {
-    clearTimeout(deadline);
+export async function connect(
+  urls: string | URL | readonly (string | URL)[],
+  options: ConnectOptions = {},
+): Promise<Loader> {
+  const all = typeof urls === "string" || urls instanceof URL ? [urls] : urls;
+  const replicas = new Replicas(all.map((url) => addressOf(url, { "http:": "ws:", "https:": "wss:" })));
+  const { token, timeoutMs = TIMEOUT_MS, reconnectMs = RECONNECT_MS } = options;
+  const again = () => {
+    const openAny = (signal: AbortSignal) => replicas.openAny(timeoutMs, reconnectMs, signal);
+    const { connection, isIn } = login(replicas, token, timeoutMs, openAny);
+    // Whoever uses it is told.
+    isIn.catch(() => {});
+    return connection;
+  };
+  for (let tried = 1; ; tried++) {
+    const { connection, isIn } = login(replicas, token, timeoutMs, (signal) => replicas.openOne(timeoutMs, signal));
+    try {
+      await isIn;
+      return new Loader(connection, again);
+    } catch (error) {
+      const isFinal = error instanceof RefusedError && error.refusal.kind === "failed";
+      if (isFinal || tried >= replicas.count) throw error;
+    }
   }
+}
+
+/** A login that does not wait for its connection. Where either fails, everything that is called on it fails in the same way. */
+function login(
+  replicas: Replicas,
+  token: string | undefined,
+  timeoutMs: number,
+  open: (signal: AbortSignal) => Promise<WebSocket>,
+): { connection: Connection; isIn: Promise<void> } {
+  let deadline: ReturnType<typeof setTimeout> | undefined;
+  const transport = new SocketTransport(async (signal) => {
+    const socket = await open(signal);
+    deadline = setTimeout(() => {
+      // What was sent along with the login may have run.
+      transport.end(new DisconnectedError(`the server did not answer the login within ${timeoutMs} ms`, true));
+    }, timeoutMs);
+    return socket;
+  });
+  const main: any = new RpcSession<any>(transport).getRemoteMain();
+  const ended = new Promise<Error>((resolve) => main.onRpcBroken(resolve));
+  const session = main.login(token);
+  const connection: Connection = {
+    session,
+    ended,
+    isOver: () => transport.isOver,
+    close: () => transport.end(new DisconnectedError("the connection to the server was closed here", false)),
+  };
+  const isIn = session.then(
+    (stub: unknown) => {
+      clearTimeout(deadline);
+      replicas.answered();
+      // (A promise that has been kept can be called, and not be passed on.)
+      connection.session = stub;
+    },
+    (error: Error) => {
+      clearTimeout(deadline);
+      transport.end(error);
+      throw error;
+    },
+  );
+  return { connection, isIn };
 }
 
 /**
@@ -58,7 +113,8 @@ export function batch(url: string | URL, options: Pick<ConnectOptions, "token"> 
   const request = new Request(address, { method: "POST", headers });
   const main: any = newHttpBatchRpcSession(request as any);
   const ended = new Promise<Error>((resolve) => main.onRpcBroken((error: Error) => resolve(error)));
-  return new Loader(main.login(), { ended, close: () => main[Symbol.dispose]() });
+  const connection = { session: main.login(), ended, isOver: () => false, close: () => main[Symbol.dispose]() };
+  return new Loader(connection);
 }
 
 function addressOf(url: string | URL, schemes: Record<string, string>): URL {
@@ -70,17 +126,4 @@ function addressOf(url: string | URL, schemes: Record<string, string>): URL {
   }
   if (address.pathname === "/") address.pathname = PATH;
   return address;
-}
-
-function opened(socket: WebSocket, address: URL): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const failed = (reason: string) => reject(new ConnectError(`can't connect to ${address.host}: ${reason}`));
-    socket.addEventListener("open", () => resolve(), { once: true });
-    socket.addEventListener("close", () => failed("it was closed before it began"), { once: true });
-    socket.addEventListener(
-      "error",
-      (event) => failed((event as Event & { message?: string }).message ?? "the server can't be reached"),
-      { once: true },
-    );
-  });
 }

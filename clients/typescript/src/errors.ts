@@ -79,5 +79,22 @@ export class RefusedError extends Error {
 
 /** There is no connection, or none any more. */
 export class ConnectError extends Error {
-  override readonly name = "ConnectError";
+  override readonly name: string = "ConnectError";
+
+  constructor(
+    message: string,
+    /** Whether trying again may help. */
+    readonly retryable: boolean,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * The connection ended, and with it everything that came from it: entrypoints, functions and objects, and the calls that were
+ * underway, of which nobody knows whether they ran. `retryable` tells whether the loader connects again when it is used: it does,
+ * unless it was disposed of.
+ */
+export class DisconnectedError extends ConnectError {
+  override readonly name = "DisconnectedError";
 }

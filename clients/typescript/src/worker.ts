@@ -70,11 +70,11 @@ export interface WorkerCode {
   /** The worker's bindings: data, functions, instances of `RpcTarget`, stubs, and a {@link Loader} of this connection. */
   env?: Record<string, unknown>;
   /**
-   * Where `fetch()` and `connect()` of the worker go: `null` is nowhere; an object with `fetch`, an `RpcTarget`, is asked for
-   * each request; `{ policy }` names one of the server's policies. Left out, the policy of the tenant holds, which allows
+   * Where `fetch()` and `connect()` of the worker go: `null` is nowhere; an object with `fetch` is asked for each
+   * request; `{ policy }` names one of the server's policies. Left out, the policy of the tenant holds, which allows
    * nothing unless the server's operator says otherwise.
    */
-  globalOutbound?: (RpcTarget & Fetcher) | RpcStub<any> | { policy: string } | null;
+  globalOutbound?: Fetcher | RpcStub<any> | { policy: string } | null;
   limits?: Limits;
   /** What is told of each invocation when it is over. */
   tails?: ((RpcTarget & Tail) | RpcStub<any>)[];
@@ -150,7 +150,7 @@ export interface LogLine {
 }
 
 /** Everything that is known of a call. Of `value`, `error` and `verdict` it has the one that the call ended with. */
-export interface Report<T = unknown> {
+export interface Report<T = unknown> extends Disposable {
   value?: T;
   /** What the worker threw. */
   error?: unknown;

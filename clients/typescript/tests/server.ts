@@ -14,11 +14,10 @@ export class Server implements AsyncDisposable {
   ) {}
 
   static async start(...settings: string[]): Promise<Server> {
-    const child = spawn(
-      BINARY,
-      ["serve", "--listen", "127.0.0.1:0", "--listen-web", "127.0.0.1:0", "--admin", "127.0.0.1:0", ...settings],
-      { stdio: ["ignore", "ignore", "pipe"] },
-    );
+    const ports = ["--listen", "--listen-web", "--admin"].filter((port) => !settings.includes(port));
+    const child = spawn(BINARY, ["serve", ...ports.flatMap((port) => [port, "127.0.0.1:0"]), ...settings], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     const seen: string[] = [];
     for await (const line of createInterface(child.stderr!)) {
       const found = /; web on ([^;]+); admin on ([^;]+);/.exec(line);
@@ -40,6 +39,13 @@ export class Server implements AsyncDisposable {
     const line = (await answer.text()).split("\n").find((line) => line.startsWith(`${series} `));
     if (line === undefined) throw new Error(`there is no ${series}`);
     return Number(line.slice(series.length + 1));
+  }
+
+  /** Has it shut down as an orchestrator does, and waits until it has. */
+  async terminate(): Promise<number | null> {
+    const ended = new Promise<number | null>((resolve) => this.child.once("exit", resolve));
+    this.child.kill("SIGTERM");
+    return ended;
   }
 
   /** Waits until a series has this value. */

@@ -1,0 +1,3 @@
+declare module "node:module" {
+  export function register(specifier: URL): void;
+}
