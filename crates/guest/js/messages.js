@@ -111,7 +111,18 @@ function toTransferred(options, what) {
   if (options === undefined || options === null) return newList();
   if (!isObject(options)) throw new TypeErrorConstructor(what + ": the options are not an object.");
   const method = options[SymbolIterator];
-  if (method !== undefined && method !== null) return toSequence(options, what);
+  if (method !== undefined && method !== null) return checkTransferred(toSequence(options, what), what);
   const { transfer } = options;
-  return transfer === undefined ? newList() : toSequence(transfer, what + ": transfer");
+  return transfer === undefined ? newList() : checkTransferred(toSequence(transfer, what + ": transfer"), what);
+}
+
+// Objects, each once.
+function checkTransferred(list, what) {
+  for (let i = 0; i < list.length; i++) {
+    if (!isObject(list[i])) throw new TypeErrorConstructor(`${what}: what is to be transferred at ${i} is not an object.`);
+    for (let before = 0; before < i; before++) {
+      if (list[before] === list[i]) throw newDOMException(`${what}: what is to be transferred at ${i} is at ${before} too.`, "DataCloneError");
+    }
+  }
+  return list;
 }

@@ -16,6 +16,11 @@ function toPipeOptions(value, what) {
 
 const PIPE_OPTIONS = { __proto__: null, preventAbort: false, preventCancel: false, preventClose: false, signal: undefined };
 
+// A chunk that a transform passes on at once is written to the next pipe within the write to this one, and so on through a
+// chain: after so many, the next one waits its turn, for a chain may be longer than the stack.
+const PIPE_NESTING_MAX = 8;
+let pipeNesting = 0;
+
 // A promise that is settled when all is done.
 function pipe(source, destination, options) {
   const { preventAbort, preventCancel, preventClose, signal } = options;
@@ -85,11 +90,29 @@ function pipe(source, destination, options) {
     shutDown(preventCancel ? undefined : () => readableCancel(source, error), true, error);
   }
 
+  const write = (chunk) => {
+    currentWrite = writerWrite(writer, chunk);
+    markHandled(currentWrite);
+    QueueMicrotask(step);
+  };
   const request = newReadRequest(
     (chunk) => {
-      currentWrite = writerWrite(writer, chunk);
-      markHandled(currentWrite);
-      QueueMicrotask(step);
+      if (pipeNesting < PIPE_NESTING_MAX) {
+        pipeNesting++;
+        try {
+          write(chunk);
+        } finally {
+          pipeNesting--;
+        }
+        return;
+      }
+      // It counts as being written from now on: nothing overtakes it.
+      const later = newDeferred();
+      currentWrite = later.promise;
+      QueueMicrotask(() => {
+        if (writer.stream !== undefined) write(chunk);
+        react(currentWrite, later.resolve, later.resolve);
+      });
     },
     ignore,
     ignore,

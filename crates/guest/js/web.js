@@ -11,7 +11,8 @@ ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
   const { clone, random } = host;
 
   const functions = {
-    structuredClone(value, options) {
+    structuredClone(value, options = undefined) {
+      requireArguments("structuredClone", arguments.length, 1);
       return clone(value, toTransferred(options, "structuredClone"));
     },
     random() {

@@ -23,5 +23,11 @@ export default suite(() => {
   equal([atob(" Y W I = "), atob("YWI"), btoa(undefined), btoa(null)], ["ab", "ab", "dW5kZWZpbmVk", "bnVsbA=="]);
   for (const text of ["a", "a===", "YQ=", "=", "Y\u20ac==", "YQ==x", "****", "_-8="]) throws(() => atob(text), "InvalidCharacterError");
   throws(() => btoa("\u0100"), "InvalidCharacterError");
+  const buffer = new ArrayBuffer(1);
+  throws(() => structuredClone(), "TypeError", "1 argument");
+  throws(() => structuredClone(1, { transfer: [5] }), "TypeError", "not an object");
+  throws(() => structuredClone(buffer, { transfer: [buffer, buffer] }), "DataCloneError");
+  equal([structuredClone(undefined), structuredClone(buffer, { transfer: [buffer] }).byteLength, buffer.byteLength], [undefined, 1, 0]);
+  throws(() => { let text = "x".repeat(1 << 20); for (;;) text += text; }, "RangeError", "Invalid string length");
   try { atob("a"); } catch (error) { equal([error.code, error instanceof DOMException], [5, true]); }
 });

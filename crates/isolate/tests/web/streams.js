@@ -23,6 +23,18 @@ export default suite(async () => {
   looksRight("IdentityTransformStream", 0, "");
   looksRight("FixedLengthStream", 1, "");
 
+  // A chain of any length, with what comes at once and what comes late.
+  for (const stages of [9, 60, 200]) {
+    const late = new ReadableStream({ async start(c) { for (const one of [1, 2, 3]) { await scheduler.wait(1); c.enqueue(one); } c.close(); } });
+    for (let end of [of(1, 2, 3), late]) {
+      for (let i = 0; i < stages; i++) end = end.pipeThrough(new TransformStream(i % 2 ? { transform(chunk, c) { c.enqueue(chunk); } } : undefined));
+      equal(await collect(end), [1, 2, 3], stages);
+    }
+    let broken = new ReadableStream({ start(c) { c.enqueue(1); }, pull() { throw new Error("source"); } });
+    for (let i = 0; i < stages; i++) broken = broken.pipeThrough(new TransformStream());
+    await rejects(collect(broken), "Error", "source");
+  }
+
   // Reading.
   equal(await collect(of("a", "b")), ["a", "b"]);
   const stream = of(1, 2);
