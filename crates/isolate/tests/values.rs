@@ -1013,7 +1013,7 @@ fn structured_clone_copies_as_the_border_does() {
         "structuredClone(new (class P { x = 1; get y() { return 2 } })()).x === 1",
         "Object.getPrototypeOf(structuredClone(new (class P {})())) === Object.prototype",
         "(() => { const b = new ArrayBuffer(8); const c = structuredClone(b, { transfer: [b] }); return b.detached && c.byteLength === 8 })()",
-        "(() => { try { structuredClone(1, { transfer: [5] }) } catch (e) { return e.name === 'DataCloneError' && e.code === 25 } })()",
+        "(() => { try { structuredClone(1, { transfer: [5] }) } catch (e) { return e.name === 'TypeError' } })()",
         "(() => { try { structuredClone({ f() {} }) } catch (e) { return e instanceof DOMException && e.message.endsWith('(at value.f).') } })()",
         "(() => { try { structuredClone(new Array(4e9)) } catch (e) { return e instanceof RangeError } })()",
         "(() => { let d = []; for (let i = 0; i < 5000; i++) d = [d]; try { structuredClone(d) } catch (e) { return e instanceof RangeError } })()",
