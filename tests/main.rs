@@ -28,3 +28,4 @@ mod prometheus;
 mod snapshots;
 mod streams;
 mod tails;
+mod usage;

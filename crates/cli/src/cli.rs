@@ -2,7 +2,8 @@
 
 use crate::{
     commands::{
-        check, completions, cordon, exec, image, mcp, policy, run, runs, serve, tools, version,
+        check, completions, cordon, exec, image, mcp, policy, run, runs, serve, tools, usage,
+        version,
     },
     exit,
 };
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Mcp(Box<mcp::McpArgs>),
     Runs(runs::RunsArgs),
     Policy(policy::PolicyArgs),
+    Usage(usage::UsageArgs),
     Completions(completions::CompletionsArgs),
     Version(version::VersionArgs),
     #[command(hide = true)]

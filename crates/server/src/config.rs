@@ -1,6 +1,6 @@
 //! How a server is set up. Parsed once; every field has a default that is safe.
 
-use crate::auth::Tokens;
+use crate::{auth::Tokens, ledger::UsageLedger};
 use coracle_isolate::{Guest, Machine};
 use coracle_loader::{CoreConfig, Limits, Tenancy};
 use coracle_schema::Address;
@@ -84,6 +84,8 @@ pub struct ServerConfig {
     pub guest: Guest,
     /// Policies for requests that leave, and what belongs to them. Default: none, and nothing leaves.
     pub outbound: Option<coracle_outbound::Config>,
+    /// Where usage is written down. Default: nowhere.
+    pub usage: Option<UsageLedger>,
     /// How many lines of the process's log were given up so far, for the metric. Default: nobody counts.
     pub log_lines_dropped: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
     /// Gives every isolate the same randomness, so that runs repeat themselves. Default: none.
@@ -124,6 +126,7 @@ impl ServerConfig {
             cache: None,
             guest: Guest::embedded(),
             outbound: None,
+            usage: None,
             log_lines_dropped: None,
             seed: None,
         }

@@ -18,6 +18,7 @@ mod config;
 mod host;
 mod host_header;
 mod in_order;
+mod ledger;
 mod listen;
 mod loading;
 mod metrics;
@@ -40,6 +41,7 @@ pub use crate::{
     admin::{Admin, AdminState, Probe},
     auth::{Tokens, TokensError},
     config::{Isolation, ServerConfig},
+    ledger::{UsageLedger, UsageLine, UsageSums},
     metrics::{BuildInfo, LabelInfo, MetricInfo, Metrics},
     outcome::{Answered, CallAnswer},
     router::{Address, Export, Payload, Remote},

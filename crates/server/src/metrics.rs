@@ -14,6 +14,7 @@ mod tests;
 
 pub use self::inventory::{LabelInfo, MetricInfo};
 
+pub(crate) use self::labels::outcome_name;
 use self::{
     labels::{
         CONNECTION_REFUSALS, DIRECTIONS, END_CAUSE_COUNT, LINGERED, OUTBOUND_CONNECTIONS,

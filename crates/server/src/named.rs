@@ -3,11 +3,14 @@
 //! A name is known within one binding, which is one loader in the `env` of one worker. So nobody can plant a worker under
 //! a name that somebody else asks for: not the worker that a loader was passed on to, and not its maker either.
 
-use crate::session::Worker;
+use crate::{
+    session::Worker,
+    shared::{Key, Shared},
+};
 use coracle_loader::WorkerId;
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 /// Names that one binding may have at once; the one that was not asked for longest goes first.
@@ -52,6 +55,24 @@ pub(crate) enum Found {
     Wait,
     /// Whoever asks is to provide it.
     Provide,
+}
+
+/// Where a worker can be found by an id.
+pub(crate) enum Name {
+    /// Among those of a loader in the `env` of a worker.
+    Bound(Weak<Binding>, String),
+    /// Among those that clients get.
+    Shared(Weak<Shared>, Box<Key>),
+}
+
+impl Name {
+    /// The id.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Bound(_, id) => id,
+            Self::Shared(_, key) => &key.id,
+        }
+    }
 }
 
 impl Binding {

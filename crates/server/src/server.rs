@@ -159,6 +159,9 @@ impl Server {
             }
         };
 
+        if let Some(usage) = config.usage {
+            service.attach_ledger(usage);
+        }
         if let Some(lines_dropped) = config.log_lines_dropped {
             metrics.observe_log(lines_dropped);
         }
@@ -314,6 +317,7 @@ impl Server {
         }
         // Replies that were just made are written by their threads.
         tokio::time::sleep(Duration::from_millis(50)).await;
+        self.service.flush_ledger();
         tracing::info!("drained");
     }
 }

@@ -12,6 +12,7 @@ mod outward;
 mod tenants;
 mod time;
 mod traces;
+mod usage;
 
 pub(crate) use self::{
     effects::refusal_name,
@@ -20,15 +21,15 @@ pub(crate) use self::{
 
 use self::{effects::lost, time::Timekeeper};
 use crate::{
+    ledger::UsageLedger,
     metrics::Metrics,
-    named::Binding,
+    named::Name,
     opened::Opened,
     outbound::{Egress, Records},
     outcome::{Answered, CallAnswer},
     room::{Room, Taken},
     router::Address,
     session::{Commons, Facts, Grants, Hold, OutCall, Session, Worker},
-    shared::{Key, Shared},
     tables::Table,
     tails::{Kept, Tail, TailCall, Tellings, Trace},
 };
@@ -74,6 +75,8 @@ pub struct Service {
     sessions_shared: AtomicU64,
     /// Where requests leave by policies, if the server has any.
     egress: OnceLock<Egress>,
+    /// Where usage is written, if it is.
+    ledger: OnceLock<UsageLedger>,
     /// What is told of requests.
     audit: Arc<dyn Audit>,
     /// Traces of invocations that have sent requests.
@@ -190,14 +193,6 @@ impl Loaded {
             None => self.spec.load.len() <= SHORT_CODE_BYTES,
         }
     }
-}
-
-/// Where a worker can be found by an id.
-pub(crate) enum Name {
-    /// Among those of a loader in the `env` of a worker.
-    Bound(Weak<Binding>, String),
-    /// Among those that clients get.
-    Shared(Weak<Shared>, Box<Key>),
 }
 
 /// Calls that cost no more, and code that is no longer, are taken to fit into an assisted slice.
@@ -336,6 +331,7 @@ impl Service {
             commons: Mutex::default(),
             sessions_shared: AtomicU64::new(0),
             egress: OnceLock::new(),
+            ledger: OnceLock::new(),
         });
         service.admit_tenants();
         service
@@ -344,12 +340,6 @@ impl Service {
     /// Gives the service its isolates. Once, before anything else is called.
     pub(crate) fn attach(&self, scheduler: Arc<dyn Scheduler>) {
         let attached = self.scheduler.set(scheduler);
-        debug_assert!(attached.is_ok(), "attached twice");
-    }
-
-    /// Lets requests leave. Once, before anything is loaded.
-    pub(crate) fn attach_egress(&self, egress: Egress) {
-        let attached = self.egress.set(egress);
         debug_assert!(attached.is_ok(), "attached twice");
     }
 

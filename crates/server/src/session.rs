@@ -3,10 +3,11 @@
 
 use crate::{
     in_order::yield_in_order,
+    named::Name,
     outcome::CallAnswer,
     room::{Full, Room},
     router::{Address, Export, Owner, Payload},
-    service::{InFlight, Name, Service},
+    service::{InFlight, Service},
     shared::{Identity, Key, Shared},
     tails,
 };

@@ -11,6 +11,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod tools;
+pub(crate) mod usage;
 pub(crate) mod version;
 
 use crate::{cli::Command, exit::Exit, failure::Failure};
@@ -25,6 +26,7 @@ pub(crate) fn execute(command: Command) -> Result<Exit, Failure> {
         Command::Mcp(args) => wait(mcp::mcp(*args)),
         Command::Runs(args) => wait(runs::runs(args)),
         Command::Policy(args) => policy::policy(&args),
+        Command::Usage(args) => usage::usage(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Version(args) => version::version(&args),
         Command::Cordon(args) => cordon::cordon(&args),

@@ -5,6 +5,7 @@ mod environment;
 mod signals;
 
 use crate::{
+    commands::usage,
     exit::Exit,
     failure::Failure,
     guest::GuestArgs,
@@ -107,6 +108,10 @@ pub(crate) struct ServeArgs {
     /// Where requests may go: a file as in docs/outbound.md [default: nowhere]
     #[arg(long, value_name = "FILE", env = "CORACLE_OUTBOUND_FILE", help_heading = None)]
     outbound_file: Option<PathBuf>,
+
+    /// Where usage is written down, by tenant, worker and outcome: a file that is added to [default: nowhere]
+    #[arg(long, value_name = "FILE", env = "CORACLE_USAGE_FILE", help_heading = None)]
+    usage_file: Option<PathBuf>,
 
     /// Where sandboxes run: in processes without network, files or secrets, or on threads of this one
     #[arg(long, env = "CORACLE_ISOLATION", value_enum, default_value_t = IsolationArg::Auto, help_heading = None)]
@@ -347,6 +352,7 @@ impl ServeArgs {
             web_hosts: self.web_host.clone(),
             web_origins: self.web_origin.clone(),
             admin: self.admin,
+            usage: self.usage_file.as_deref().map(usage::open).transpose()?,
             admin_hosts: self.admin_host.clone(),
             tokens,
             limits,

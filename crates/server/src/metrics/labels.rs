@@ -78,6 +78,15 @@ pub(super) fn outcomes() -> [&'static str; OUTCOME_COUNT] {
     })
 }
 
+/// The name of an outcome.
+pub(crate) fn outcome_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Value(_) => "ok",
+        Outcome::Threw(_) => "exception",
+        Outcome::Verdict(verdict) => verdict.kind.as_str(),
+    }
+}
+
 /// Where [`outcomes`] has an outcome.
 pub(super) fn outcome_index(outcome: &Outcome) -> usize {
     match outcome {

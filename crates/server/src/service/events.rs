@@ -119,6 +119,7 @@ impl Service {
                 };
                 if let Some(mut pending) = taken {
                     self.metrics.invocation(&report);
+                    self.count_usage(state, pending.worker, &report);
                     match held {
                         true => state.keep_report(call, &report),
                         false => self.trace_end(&mut pending, &report),
@@ -142,12 +143,13 @@ impl Service {
                 }
             }
             IsolateEvent::Lingered {
+                isolate,
                 invocation,
                 aftermath,
                 isolate_reusable,
-                ..
             } => {
                 self.metrics.lingered(&aftermath);
+                self.count_aftermath(state, isolate, &aftermath);
                 let call = CallId(invocation);
                 if let Some(pending) = state.take_call(call) {
                     self.trace_aftermath(state, pending, *aftermath);

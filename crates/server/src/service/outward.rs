@@ -5,6 +5,7 @@ use crate::{
     host::{Caller, HostCall},
     named::Asker,
     opened::{OVER, Opened},
+    outbound::Egress,
     outcome::{Answered, CallAnswer},
     router::{Address, AnswerTo, CLIENT_GONE, NOT_CALLABLE, Payload, RemoteCall, threw},
     session::OutCall,
@@ -21,6 +22,12 @@ use std::sync::Arc;
 const REQUEST_BYTES_MAX: usize = 64 << 10;
 
 impl Service {
+    /// Lets requests leave. Once, before anything is loaded.
+    pub(crate) fn attach_egress(&self, egress: Egress) {
+        let attached = self.egress.set(egress);
+        debug_assert!(attached.is_ok(), "attached twice");
+    }
+
     /// An isolate calls something of what it holds.
     pub(super) fn isolate_calls(
         &self,
