@@ -30,6 +30,40 @@ fn server_with_tokens() -> (Server, NamedTempFile) {
     )
 }
 
+/// What the command makes lets in, its hash does not, and what has expired says so.
+#[tokio::test]
+async fn a_token_that_the_command_made_lets_in() {
+    let file = NamedTempFile::new().unwrap();
+    let made = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_coracle"));
+        command.args(["token", "new", "--tenant", "acme", "--file"]);
+        let output = command.arg(file.path()).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let (lasting, expiring) = (made(&[]), made(&["--expires-days", "30"]));
+    let expired = "a token of the year of 2020";
+    let lines = std::fs::read_to_string(file.path()).unwrap();
+    assert!(!lines.contains(&lasting) && lines.lines().count() == 2);
+    std::fs::write(
+        file.path(),
+        format!("{lines}acme;expires=2020-12-31:{expired}\n"),
+    )
+    .unwrap();
+    let server = Server::start_with(&[("token-file", file.path().to_str().unwrap())]);
+    for token in [&lasting, &expiring] {
+        log_in(server.address(), Some(token)).await.unwrap();
+    }
+    let hash = lines.lines().next().unwrap().rsplit(':').next().unwrap();
+    for (token, why) in [(hash, "is not known"), (expired, "has expired")] {
+        let refused = log_in(server.address(), Some(token)).await.err().unwrap();
+        assert!(
+            matches!(&refused, Error::Unauthenticated(text) if text.contains(why)),
+            "{refused:?}"
+        );
+    }
+}
+
 async fn log_in(address: &str, token: Option<&str>) -> Result<Coracle, Error> {
     let options = ConnectOptions {
         token: token.map(str::to_owned),

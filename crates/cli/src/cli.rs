@@ -2,8 +2,8 @@
 
 use crate::{
     commands::{
-        check, completions, cordon, exec, image, mcp, policy, run, runs, serve, tools, usage,
-        version,
+        check, completions, cordon, exec, image, mcp, policy, run, runs, serve, token, tools,
+        usage, version,
     },
     exit,
 };
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Runs(runs::RunsArgs),
     Policy(policy::PolicyArgs),
     Usage(usage::UsageArgs),
+    Token(token::TokenArgs),
     Completions(completions::CompletionsArgs),
     Version(version::VersionArgs),
     #[command(hide = true)]

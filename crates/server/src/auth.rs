@@ -1,7 +1,12 @@
 //! Who may log in, and for whom they act.
 
+use chrono::NaiveDate;
 use sha2::{Digest, Sha256};
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// The tenant of whoever needs no token.
 pub(crate) const TENANT_DEFAULT: &str = "default";
@@ -14,6 +19,8 @@ pub struct Tokens(Vec<Token>);
 struct Token {
     hash: [u8; 32],
     tenant: String,
+    /// The first moment at which it is no more: seconds since 1970.
+    expires: Option<u64>,
 }
 
 /// Why tokens could not be read.
@@ -51,7 +58,8 @@ impl Tokens {
     }
 
     /// Reads a file with a token a line, optionally preceded by `tenant:`; empty lines and those that start with `#`
-    /// are skipped.
+    /// are skipped. `tenant;sha256:HASH` is a token that only its hash is known of, and `tenant;expires=2027-01-31:TOKEN`
+    /// one that is good up to the end of that day, in UTC; both can be said.
     ///
     /// # Errors
     /// See [`TokensError`].
@@ -75,30 +83,11 @@ impl Tokens {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (tenant, token) = line.split_once(':').unwrap_or((TENANT_DEFAULT, line));
-            let name_good = !tenant.is_empty()
-                && tenant
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-            if !name_good {
-                let problem = "a tenant's name has letters, digits, '-', '_' and '.' only";
-                return Err(TokensError::Line {
-                    line: line_number,
-                    problem,
-                });
-            }
-            if token.len() < TOKEN_BYTES_MIN {
-                let problem =
-                    "a token has at least 16 characters; `openssl rand -hex 32` makes a good one";
-                return Err(TokensError::Line {
-                    line: line_number,
-                    problem,
-                });
-            }
-            tokens.push(Token {
-                hash: Sha256::digest(token).into(),
-                tenant: tenant.to_owned(),
-            });
+            let token = Token::parse(line);
+            tokens.push(token.map_err(|problem| TokensError::Line {
+                line: line_number,
+                problem,
+            })?);
         }
         if tokens.is_empty() {
             Err(TokensError::Empty)
@@ -113,20 +102,80 @@ impl Tokens {
         !self.0.is_empty()
     }
 
-    /// Whether `token` is one of them.
+    /// Whether `token` is one of them, and has not expired.
     #[must_use]
     pub fn admit(&self, token: &str) -> bool {
-        self.tenant_of(token).is_some()
+        self.tenant_of(token, now()).is_ok()
     }
 
     /// The tenant that `token` stands for. Hashes are compared, so the time says nothing about the token.
-    pub(crate) fn tenant_of(&self, token: &str) -> Option<&str> {
+    fn tenant_of(&self, token: &str, now: u64) -> Result<&str, LoginRefused> {
         let hash: [u8; 32] = Sha256::digest(token).into();
-        self.0
-            .iter()
-            .find(|known| known.hash == hash)
-            .map(|known| &known.tenant[..])
+        let mut known = self.0.iter().filter(|known| known.hash == hash).peekable();
+        if known.peek().is_none() {
+            return Err(LoginRefused::TokenUnknown);
+        }
+        // Where it is there twice, the longest counts.
+        let good = known.find(|known| known.expires.is_none_or(|expires| now < expires));
+        good.map(|known| &known.tenant[..])
+            .ok_or(LoginRefused::TokenExpired)
     }
+}
+
+impl Token {
+    fn parse(line: &str) -> Result<Self, &'static str> {
+        let (head, token) = line.split_once(':').unwrap_or((TENANT_DEFAULT, line));
+        let mut words = head.split(';');
+        let tenant = words.next().unwrap_or_default();
+        let name_good = !tenant.is_empty()
+            && tenant
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        if !name_good {
+            return Err("a tenant's name has letters, digits, '-', '_' and '.' only");
+        }
+        let (mut is_hash, mut expires) = (false, None);
+        for word in words {
+            match (word, word.strip_prefix("expires=")) {
+                ("sha256", _) => is_hash = true,
+                (_, Some(day)) => expires = Some(end_of(day)?),
+                _ => return Err("after a tenant's ';' comes sha256 or expires=YYYY-MM-DD"),
+            }
+        }
+        let hash = match is_hash {
+            true => {
+                let mut hash = [0; 32];
+                hex::decode_to_slice(token, &mut hash)
+                    .map_err(|_| "a SHA-256 hash has 64 hexadecimal digits")?;
+                hash
+            }
+            false if token.len() < TOKEN_BYTES_MIN => {
+                return Err(
+                    "a token has at least 16 characters; `coracle token new` makes a good one",
+                );
+            }
+            false => Sha256::digest(token).into(),
+        };
+        Ok(Self {
+            hash,
+            tenant: tenant.to_owned(),
+            expires,
+        })
+    }
+}
+
+/// When a day is over, in UTC.
+fn end_of(day: &str) -> Result<u64, &'static str> {
+    let wrong = "a day is YYYY-MM-DD";
+    let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").map_err(|_| wrong)?;
+    let next = day.succ_opt().and_then(|next| next.and_hms_opt(0, 0, 0));
+    let next = next.ok_or(wrong)?.and_utc().timestamp();
+    u64::try_from(next).map_err(|_| wrong)
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 /// What the transport knows of a peer.
@@ -150,6 +199,8 @@ pub(crate) enum Credentials {
 pub(crate) enum LoginRefused {
     #[error("unauthenticated: the token is not known")]
     TokenUnknown,
+    #[error("unauthenticated: the token has expired")]
+    TokenExpired,
     #[error("unauthenticated: this server wants a bearer token")]
     TokenMissing,
     #[error(
@@ -165,10 +216,10 @@ pub(crate) fn login(
     credentials: &Credentials,
 ) -> Result<String, LoginRefused> {
     match credentials {
-        Credentials::BearerToken(token) => match tokens.tenant_of(token) {
-            Some(tenant) => Ok(tenant.to_owned()),
-            None => Err(LoginRefused::TokenUnknown),
-        },
+        Credentials::BearerToken(token) => {
+            let tenant = tokens.tenant_of(token, now())?;
+            Ok(tenant.to_owned())
+        }
         Credentials::None if tokens.required() => Err(LoginRefused::TokenMissing),
         Credentials::None if peer == Peer::Local => Ok(TENANT_DEFAULT.to_owned()),
         Credentials::None => Err(LoginRefused::RemoteWithoutTokens),
@@ -204,6 +255,42 @@ mod tests {
             login(&tokens, Peer::Local, &Credentials::None),
             Err(LoginRefused::TokenMissing)
         );
+    }
+
+    /// A file of hashes is no file of tokens, and a token is good up to the end of its day.
+    #[test]
+    fn a_token_may_be_a_hash_and_may_expire() {
+        let hash = hex::encode(Sha256::digest(TOKEN));
+        let text = format!(
+            "acme;sha256:{hash}\nacme;expires=2026-02-28:{TOKEN}y\nb;expires=2024-02-29;sha256:{}\n",
+            hex::encode(Sha256::digest("other-token-0123456789"))
+        );
+        let tokens = Tokens::parse(&text).expect("good");
+        let asked = |token: &str, at| tokens.tenant_of(token, at).map(str::to_owned);
+        assert_eq!(asked(TOKEN, u64::MAX), Ok("acme".into()));
+        assert_eq!(asked(&hash, 0), Err(LoginRefused::TokenUnknown));
+        // 2026-03-01T00:00:00Z
+        let end = 1_772_323_200;
+        let expiring = format!("{TOKEN}y");
+        assert_eq!(asked(&expiring, end - 1), Ok("acme".into()));
+        assert_eq!(asked(&expiring, end), Err(LoginRefused::TokenExpired));
+        assert_eq!(
+            asked("other-token-0123456789", 1_709_251_199),
+            Ok("b".into())
+        );
+        assert_eq!(
+            asked("other-token-0123456789", 1_709_251_200),
+            Err(LoginRefused::TokenExpired)
+        );
+        for wrong in [
+            format!("acme;sha256:{TOKEN}"),
+            format!("acme;sha1:{hash}"),
+            format!("acme;expires=2026-02-29:{TOKEN}"),
+            format!("acme;expires=tomorrow:{TOKEN}"),
+            format!(";sha256:{hash}"),
+        ] {
+            assert!(Tokens::parse(&wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
+pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod usage;
 pub(crate) mod version;
@@ -26,6 +27,7 @@ pub(crate) fn execute(command: Command) -> Result<Exit, Failure> {
         Command::Mcp(args) => wait(mcp::mcp(*args)),
         Command::Runs(args) => wait(runs::runs(args)),
         Command::Policy(args) => policy::policy(&args),
+        Command::Token(args) => token::token(&args),
         Command::Usage(args) => usage::usage(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Version(args) => version::version(&args),
