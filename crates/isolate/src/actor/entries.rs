@@ -121,14 +121,20 @@ impl Actor {
         let (kind, invocation) = (run.kind, run.invocation);
         let burnt = run.fuel - done.fuel_left.min(run.fuel);
         // What only takes note of something costs nobody anything.
-        if run.housekeeping == 0 || burnt > run.housekeeping {
+        let is_charged = run.housekeeping == 0 || burnt > run.housekeeping;
+        let charged = burnt.saturating_sub(run.housekeeping);
+        if is_charged {
             self.charge_cpu(invocation, kind, spent);
-            self.charge_fuel(invocation, kind, burnt.saturating_sub(run.housekeeping));
+            self.charge_fuel(invocation, kind, charged);
         }
         if kind == EntryKind::Load {
             self.take_what_a_load_said(invocation, effects);
         } else if self.deliver(invocation, around, effects) == Life::Ended {
             return Life::Ended;
+        }
+        if is_charged {
+            // A report has what had been burnt when the guest said so; the rest comes on top.
+            self.charge_fuel(invocation, kind, charged);
         }
         if let Err(error) = done.outcome {
             if let Some(Abort(thrown)) = error.downcast_ref() {
