@@ -31,6 +31,8 @@ ReflectDeleteProperty(globalObject, "SharedArrayBuffer");
       }
     },
   };
+  // As browsers and Workers call it; libraries look for it.
+  defineGlobal("self", globalObject);
   defineGlobal("structuredClone", functions.structuredClone);
   defineGlobal("fetch", functions.fetch);
   // The engine's own generator is part of the snapshot and would repeat itself in every isolate.

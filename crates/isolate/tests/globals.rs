@@ -208,7 +208,6 @@ fn the_engines_own_globals_and_other_runtimes_are_not_there() {
         "Buffer",
         "global",
         "window",
-        "self",
         "host",
         "hooks",
         "Atomics",

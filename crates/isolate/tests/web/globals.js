@@ -12,6 +12,7 @@ export default suite(() => {
   equal(Object.prototype.toString.call(performance), "[object Performance]");
   throws(() => new Performance(), "TypeError", "Illegal constructor");
   throws(() => Performance.prototype.now.call({}), "TypeError");
+  equal([self === globalThis, typeof self.crypto.subtle], [true, "object"]);
   equal([navigator.userAgent, navigator.hardwareConcurrency, String(navigator)], ["Coracle", 1, "[object Navigator]"]);
   throws(() => new Navigator(), "TypeError", "Illegal constructor");
   equal(reportError(new Error("reported")), undefined);
