@@ -119,9 +119,9 @@ function toTransferred(options, what) {
 // Objects, each once.
 function checkTransferred(list, what) {
   for (let i = 0; i < list.length; i++) {
-    if (!isObject(list[i])) throw new TypeErrorConstructor(`${what}: what is to be transferred at ${i} is not an object.`);
+    if (!isObject(list[i])) throw new TypeErrorConstructor(what + ": what is to be transferred at " + i + " is not an object.");
     for (let before = 0; before < i; before++) {
-      if (list[before] === list[i]) throw newDOMException(`${what}: what is to be transferred at ${i} is at ${before} too.`, "DataCloneError");
+      if (list[before] === list[i]) throw newDOMException(what + ": what is to be transferred at " + i + " is at " + before + " too.", "DataCloneError");
     }
   }
   return list;
