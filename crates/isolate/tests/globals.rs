@@ -264,6 +264,11 @@ fn inputs_that_broke_engines_get_the_languages_answer_here() {
             "try { new RegExp('(?<a>.)'.repeat(100000)); } catch (error) { return error.name; }",
             "'SyntaxError'",
         ),
+        // A string has so many characters, and one more is out of range.
+        (
+            "let text = 'x'.repeat(1 << 20); try { for (;;) text += text; } catch (error) { return [error instanceof RangeError, error.message]; }",
+            "[ true, 'Invalid string length' ]",
+        ),
         // E07: holes stay holes.
         (
             "const a = [0]; a.length = 245; a.push(2); return [a.length, 100 in a, a[245]];",

@@ -29,6 +29,5 @@ export default suite(() => {
   throws(() => structuredClone(1, { transfer: [5] }), "TypeError", "not an object");
   throws(() => structuredClone(buffer, { transfer: [buffer, buffer] }), "DataCloneError");
   equal([structuredClone(undefined), structuredClone(buffer, { transfer: [buffer] }).byteLength, buffer.byteLength], [undefined, 1, 0]);
-  throws(() => { let text = "x".repeat(1 << 20); for (;;) text += text; }, "RangeError", "Invalid string length");
   try { atob("a"); } catch (error) { equal([error.code, error instanceof DOMException], [5, true]); }
 });
