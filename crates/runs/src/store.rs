@@ -13,8 +13,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Runs that a file keeps. Further ones are refused until some are deleted.
+/// Runs that a file keeps. For a further one the oldest that are over are forgotten; it is refused where none is.
 pub const RUNS_MAX: u64 = 10_000;
+/// How many are forgotten at once.
+const FORGOTTEN: u64 = 100;
 /// Bytes of arguments and answers that are kept of one run.
 pub const RUN_BYTES_MAX: u64 = 64 << 20;
 /// How long a process may be silent that goes on with a run, before another may.
@@ -73,7 +75,9 @@ pub enum StoreError {
     #[error("there is no run {0}")]
     Missing(String),
     /// It is full.
-    #[error("there are {RUNS_MAX} runs in the file already: delete some (coracle runs delete)")]
+    #[error(
+        "{RUNS_MAX} runs are waiting or underway in the file: decide about some, or delete them (coracle runs delete)"
+    )]
     TooMany,
     /// A run has too much to keep.
     #[error("arguments and answers of the run have more than {RUN_BYTES_MAX} bytes")]
@@ -275,9 +279,18 @@ impl Store {
     /// A new run, which this process is at.
     pub(crate) fn create(&self, run: &Run) -> Result<(), StoreError> {
         let connection = self.lock();
-        let count: u64 = connection.query_row("SELECT count(*) FROM runs", [], |row| row.get(0))?;
-        if count >= RUNS_MAX {
-            return Err(StoreError::TooMany);
+        let count = || -> Result<u64, StoreError> {
+            Ok(connection.query_row("SELECT count(*) FROM runs", [], |row| row.get(0))?)
+        };
+        if count()? >= RUNS_MAX {
+            connection.execute(
+                "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE state NOT IN ('running', 'paused')
+                 ORDER BY created_ms LIMIT ?1)",
+                [FORGOTTEN],
+            )?;
+            if count()? >= RUNS_MAX {
+                return Err(StoreError::TooMany);
+            }
         }
         let seed = json!(run.beginning.seed).to_string();
         connection.execute(

@@ -107,3 +107,32 @@ fn what_a_later_version_made_is_left_alone() {
     let opened = Store::open(&folder.path().join("runs"));
     assert!(matches!(opened, Err(StoreError::Version(2))));
 }
+
+/// Who runs programs all day is not stopped by those of last week; what waits is never forgotten.
+#[test]
+fn the_oldest_that_are_over_make_room() {
+    let (_folder, store) = store();
+    let insert = "INSERT INTO runs SELECT 'x' || value, 'p', '1', '[1,2,3,4]', value, 9000000000000, ?1, 0, NULL
+                  FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < ?2) SELECT value FROM n)";
+    let filled = store.lock().execute(insert, params!["ended", RUNS_MAX]);
+    assert_eq!(filled.expect("it is written") as u64, RUNS_MAX);
+    let first = "UPDATE runs SET state = 'paused' WHERE id = 'x1'";
+    store.lock().execute(first, []).expect("it is written");
+    store
+        .create(&run("r1", u64::MAX >> 1))
+        .expect("there is room");
+    assert!(store.run("x1").is_ok() && store.run("r1").is_ok());
+    assert!(matches!(store.run("x2"), Err(StoreError::Missing(_))));
+    assert_eq!(
+        store.runs().expect("all").len() as u64,
+        RUNS_MAX - FORGOTTEN + 1
+    );
+    let all = "UPDATE runs SET state = 'paused'";
+    store.lock().execute(all, []).expect("it is written");
+    store
+        .lock()
+        .execute(&insert.replace("'x'", "'y'"), params!["paused", FORGOTTEN])
+        .expect("it is written");
+    let refused = store.create(&run("r2", u64::MAX >> 1));
+    assert!(matches!(refused, Err(StoreError::TooMany)), "{refused:?}");
+}
