@@ -69,6 +69,9 @@ wpt: build setup-test ## Run web-platform-tests of the checkout WPT_DIR, beside 
 bench: build ## Measure against workerd in the same run; writes docs/performance.md. Needs node and a quiet machine.
 	benches/run
 
+codemode-bench: build ## Count tokens and time of Code Mode beside single calls of tools; writes docs/codemode-benchmark.md. Needs node and a quiet machine.
+	benches/codemode/run
+
 reliability: build ## An hour under full load with hostile workers; writes docs/reliability.md. Needs node and a quiet machine.
 	$(CARGO) build --release --workspace --locked --bin coracle-bench
 	$(TARGET)/release/coracle-bench reliability --output docs/reliability.md
@@ -82,4 +85,4 @@ setup-build:
 setup-test:
 	@tools/setup test
 
-.PHONY: help demo build test lint unit wheel javy test262 deny wpt deploy bench reliability fuzz setup-build setup-test
+.PHONY: help demo build test lint unit wheel javy test262 deny wpt deploy bench codemode-bench reliability fuzz setup-build setup-test

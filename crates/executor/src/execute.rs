@@ -3,6 +3,7 @@
 use crate::{
     convert::to_json,
     execution::{ErrorCode, Execution, ExecutionError},
+    hint::hint,
     journal::Journal,
     run::Run,
     toolbox::Toolbox,
@@ -140,7 +141,11 @@ impl Executor {
                     });
                 }
             },
-            Outcome::Threw(thrown) => execution.error = Some(of_thrown(*thrown, &options.name)),
+            Outcome::Threw(thrown) => {
+                let mut error = of_thrown(*thrown, &options.name);
+                error.hint = hint(&error, &execution.calls, toolbox);
+                execution.error = Some(error);
+            }
             Outcome::Verdict(verdict) => execution.error = Some(of_verdict(*verdict)),
         }
         execution
@@ -242,7 +247,7 @@ fn of_thrown(thrown: Thrown, name: &str) -> ExecutionError {
         line,
         column,
         tool_code: tool_code.to_owned(),
-        limit: String::new(),
+        ..ExecutionError::default()
     }
 }
 

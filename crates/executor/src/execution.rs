@@ -59,6 +59,8 @@ pub struct ExecutionError {
     pub tool_code: String,
     /// The limit that was hit, such as `memory_bytes_max`; empty where none was.
     pub limit: String,
+    /// What mends it, where that can be told; else empty.
+    pub hint: String,
 }
 
 /// Kinds of errors.

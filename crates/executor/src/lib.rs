@@ -26,6 +26,7 @@
 mod convert;
 mod execute;
 mod execution;
+mod hint;
 mod journal;
 mod openapi;
 mod run;

@@ -168,6 +168,9 @@ pub(crate) fn executed(execution: &Execution, limits: &Limits) -> Value {
             if !error.tool_code.is_empty() {
                 shown["toolCode"] = error.tool_code.clone().into();
             }
+            if !error.hint.is_empty() {
+                shown["hint"] = error.hint.clone().into();
+            }
             if !error.stack.is_empty() {
                 shown["stack"] = error.stack.clone().into();
             }

@@ -267,6 +267,13 @@ impl OutputArgs {
             None if self.whole => write_json(&execution.result_whole, terminal)?,
             None => write_json(&execution.result, terminal)?,
         }
+        if let Some(error) = execution
+            .error
+            .as_ref()
+            .filter(|error| !error.hint.is_empty())
+        {
+            terminal::write_stderr(&format!("hint: {}\n", visible(&error.hint)));
+        }
         if let Some(truncated) = execution.truncated.as_ref().filter(|_| !self.whole) {
             let summary = visible(&truncated.summary);
             terminal::write_stderr(&format!("note: {summary}; --whole shows all\n"));
