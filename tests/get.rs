@@ -474,3 +474,34 @@ async fn a_loader_of_another_login_and_one_in_arguments_are_refused_by_name() {
     let thrown = answer(&worker.entrypoint("default"), "nope", args![0]).await;
     assert_eq!(threw(&thrown).0, "TypeError");
 }
+
+/// A source that takes its time lets nobody keep as much as they like: what a worker is given counts while it is asked.
+#[tokio::test]
+async fn what_a_worker_is_given_counts_while_its_source_is_asked() {
+    let server = Server::start_with(&[("connection-bytes-max", "67108864")]);
+    let coracle = client(server.address()).await;
+    let never = Arc::new(Notify::new());
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..6 {
+        let mut env = Payload::default();
+        env.value = Value::object([("data", Value::from("x".repeat(20 << 20)))]);
+        let never = Arc::clone(&never);
+        let worker = coracle.get(&number.to_string(), with_env(env), move || {
+            let never = Arc::clone(&never);
+            async move {
+                never.notified().await;
+                Ok(module(COUNTER))
+            }
+        });
+        let entrypoint = worker.entrypoint("default");
+        asking.spawn(async move { entrypoint.call("next", args![0]).await });
+    }
+    let refused = within(PATIENCE, "one is refused", asking.join_next()).await;
+    let refused = refused.unwrap().unwrap().unwrap_err();
+    assert!(
+        refused.to_string().contains("connection_bytes_max"),
+        "{refused:?}"
+    );
+    drop((asking, coracle));
+    server.is_empty().await;
+}

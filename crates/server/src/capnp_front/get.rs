@@ -8,8 +8,9 @@ use crate::{
     shared::{GetError, ID_BYTES_MAX, Key, SOURCE_TIME_MAX, Shared, digest},
 };
 use capnp::{Error, ErrorKind};
-use coracle_loader::{Encoded, Form, LimitsRequest, Outbound, WorkerCode};
+use coracle_loader::{Encoded, Form, LimitsRequest, Outbound, PolicyAsked, WorkerCode};
 use coracle_schema::{code_source, loader};
+use coracle_transport::Held;
 use std::{rc::Rc, sync::Arc};
 
 /// What a worker is given by whoever gets it.
@@ -18,6 +19,8 @@ struct Given {
     outbound: Outbound,
     limits: LimitsRequest,
     grants: Grants,
+    /// All of it, until the worker is there: a source may take its time.
+    held: Held,
 }
 
 impl Given {
@@ -96,15 +99,22 @@ fn given(
 ) -> Result<Given, Error> {
     let (outbound, gateway) = convert::outbound_of(connected, params.get_outbound()?)?;
     let (env, capabilities) = convert::env_of(connected, params.get_env()?)?;
+    let grants = Grants {
+        env: capabilities,
+        outbound: gateway,
+        ..Grants::default()
+    };
+    let rules = match &outbound {
+        Outbound::Policy(PolicyAsked::Given(rules)) => rules.len(),
+        _ => 0,
+    };
+    let bytes = (env.bytes.len() + rules) as u64;
     Ok(Given {
+        held: connected.hold(bytes.saturating_add(grants.data_bytes()))?,
         env,
         outbound,
         limits: convert::limits(params.get_limits()?),
-        grants: Grants {
-            env: capabilities,
-            outbound: gateway,
-            ..Grants::default()
-        },
+        grants,
     })
 }
 
@@ -151,7 +161,7 @@ async fn provide(
     (code.env, code.outbound, code.limits) = (given.env, given.outbound, given.limits);
     let (owner, table, grants) = (owner.clone(), Arc::downgrade(table), given.grants);
     let load = move || owner.load_shared(&code, grants, &table, key);
-    blocking(load)
-        .await
-        .map_err(|error| GetError::Load(Arc::new(error)))
+    let loaded = blocking(load).await;
+    drop(given.held);
+    loaded.map_err(|error| GetError::Load(Arc::new(error)))
 }
