@@ -145,6 +145,20 @@ pub(crate) fn check_bytes(
     }
 }
 
+impl Limits {
+    /// Checks that a value of the codec's would not have too many members, before a tree is made of it.
+    ///
+    /// # Errors
+    /// It would, or it is no value.
+    pub fn check_members(&self, bytes: &[u8], externals: u32) -> Result<(), ConvertError> {
+        let bounds = Bounds {
+            externals,
+            ..Bounds::default()
+        };
+        check_bytes(bytes, &bounds, self)
+    }
+}
+
 struct Count(usize);
 
 impl<'a> Sink<'a> for Count {

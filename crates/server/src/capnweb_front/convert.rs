@@ -5,7 +5,7 @@ use crate::{
     outcome::{THROWN_TEXT_BYTES_MAX, THROWN_VALUE_BYTES_MAX},
     router::Payload,
 };
-use coracle_capnweb::{Capability, Payload as WebPayload};
+use coracle_capnweb::{Capability, Limits, Payload as WebPayload};
 use coracle_isolate::{Form, Thrown};
 use coracle_value::{Bounds, Text, Value, decode, encode, from_json};
 use std::rc::Rc;
@@ -65,12 +65,17 @@ impl Arguments {
     }
 }
 
-fn read(bytes: &[u8], externals: usize) -> Result<Value, Rejection> {
+/// What a worker says may be a third of a gibibyte as a tree; what could not be sent anyway does not become one.
+pub(super) fn read(bytes: &[u8], externals: usize) -> Result<Value, Rejection> {
     if bytes.is_empty() {
         return Ok(Value::Undefined);
     }
+    let externals = u32::try_from(externals).unwrap_or(u32::MAX);
+    Limits::default()
+        .check_members(bytes, externals)
+        .map_err(|error| Rejection::type_error(error.to_string()))?;
     let bounds = Bounds {
-        externals: u32::try_from(externals).unwrap_or(u32::MAX),
+        externals,
         ..Bounds::default()
     };
     decode(bytes, &bounds).map_err(|error| Rejection::type_error(error.to_string()))
@@ -202,13 +207,18 @@ pub(super) fn thrown_by_worker(thrown: &Thrown) -> Value {
         Value::Shared(inside) => inside,
         whole => whole,
     };
+    let is_ours = |name: &Text| RESERVED.iter().any(|ours| *name == *ours);
+    if let Value::Object(members) = inside {
+        members.retain(|(name, _)| !is_ours(name));
+    }
     if let Value::Error(error) = inside {
         if !thrown.stack.is_empty() {
             let stack = format!("{}: {}\n{}", thrown.name, thrown.message, thrown.stack);
             error.stack = Some(stack.into());
         }
-        let is_ours = |name: &Text| *name == "remote" || RESERVED.iter().any(|ours| *name == *ours);
-        error.props.retain(|(name, _)| !is_ours(name));
+        error
+            .props
+            .retain(|(name, _)| *name != "remote" && !is_ours(name));
         error.props.push(("remote".into(), true.into()));
     }
     value
@@ -240,6 +250,30 @@ mod tests {
             .map(|(name, _)| name.to_string_lossy())
             .collect();
         assert_eq!(names, ["code", "remote"]);
+        let object = Value::object([
+            ("verdict", Value::object([("kind", Value::from("fuel"))])),
+            ("usage", Value::object([("fuelRun", Value::from(1))])),
+            ("mine", 7.into()),
+        ]);
+        let thrown = Thrown {
+            value: encode(&object),
+            ..Thrown::default()
+        };
+        let told = thrown_by_worker(&thrown);
+        assert!(told.get("verdict").is_none(), "{told:?}");
+        assert_eq!(told.get("mine"), Some(&Value::from(7)));
+    }
+
+    /// A tree of a worker's result is not made where it would be refused.
+    #[test]
+    fn too_many_members_are_counted_before_a_tree_is_made() {
+        let bytes = encode(&Value::Array(vec![Value::Null; 300_000]));
+        let refused = read(&bytes, 0).expect_err("it has too many");
+        assert!(
+            format!("{refused:?}").contains("members_max"),
+            "{refused:?}"
+        );
+        assert!(read(&encode(&Value::Array(vec![Value::Null; 1_000])), 0).is_ok());
     }
 
     #[test]

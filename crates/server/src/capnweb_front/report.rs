@@ -4,7 +4,7 @@ use super::{client::Client, convert, object::Object, rejection::Rejection};
 use crate::outcome::Answered;
 use coracle_capnweb::{Outcome as WebOutcome, Payload as WebPayload};
 use coracle_isolate::{FUEL_SCHEDULE, LogLevel, Outcome, Report, Usage, Verdict};
-use coracle_value::{Bounds, ErrorValue, Value, decode, encode};
+use coracle_value::{ErrorValue, Value, encode};
 use std::rc::Rc;
 
 /// A call's outcome. Of one that was stopped the error has the `verdict`, and the `usage` with it.
@@ -56,17 +56,8 @@ pub(super) fn whole(
     } = *report;
     let (name, value, externals) = match outcome {
         Outcome::Value(bytes) => {
-            let bounds = Bounds {
-                externals: u32::try_from(externals.len()).unwrap_or(u32::MAX),
-                ..Bounds::default()
-            };
             let bytes = convert::cbor(bytes.form, bytes.bytes)?;
-            let value = match bytes.is_empty() {
-                true => Value::Undefined,
-                false => decode(&bytes, &bounds).map_err(|error| {
-                    Rejection::failed(format!("the result can't be read: {error}"))
-                })?,
-            };
+            let value = convert::read(&bytes, externals.len())?;
             ("value", value, externals)
         }
         Outcome::Threw(thrown) => ("error", convert::thrown_by_worker(&thrown), Vec::new()),
