@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 import time
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from mcp import ClientSession
 
 REPEATS = {1: 20, 10: 20, 100: 5}
 LOOPS = 100
+PATIENT = ("--wall-ms", "300000", "--limit", "subrequest_ms_max=300000")
 ONE_AFTER_THE_OTHER = "for (let n = 0; n < {calls}; n++) await market.getRates(); return {calls};"
 AT_ONCE = "return (await Promise.all(Array.from({{ length: {calls} }}, () => market.getRates()))).length;"
 SHAPES = {"one after the other": ONE_AFTER_THE_OTHER, "at once": AT_ONCE}
@@ -42,6 +44,7 @@ async def measured(session: ClientSession, where: str) -> list[Row]:
                     raise SystemExit(f"{where}, {calls} calls: {answer}")
                 if n > 0:  # The first one warms up.
                     row.milliseconds.append(elapsed)
+            print(f"{where}, {shape}, {calls}: {row.median:.1f} ms", file=sys.stderr, flush=True)
             rows.append(row)
     return rows
 
@@ -51,13 +54,13 @@ async def loops(server: coracle.Server):
     """Keeps endless loops running: where one has been stopped by its limit, the next begins."""
     session = await coracle.connect(server.address)
     # Compiled once; each call has a sandbox of its own.
-    worker = await session.load({"main.js": "export default { run() { for (;;); } }"})
+    worker = await session.load({"main.js": "export default { run(_) { for (;;); } }"})
     stopped = asyncio.Event()
 
     async def again() -> None:
         while True:
             try:
-                await worker.entrypoint().run()
+                await worker.entrypoint().run(None)
             except coracle.VerdictError:
                 stopped.set()
 
@@ -79,10 +82,10 @@ async def loops(server: coracle.Server):
 
 async def latencies(market: Market) -> list[Row]:
     market.renew()
-    async with market.coracle() as session:
+    async with market.coracle(flags=PATIENT) as session:
         rows = await measured(session, "in the command")
     with coracle.serve() as server:
-        async with market.coracle(flags=("--connect", server.address)) as session:
+        async with market.coracle(flags=(*PATIENT, "--connect", server.address)) as session:
             rows += await measured(session, "on a server")
             async with loops(server):
                 rows += await measured(session, f"on a server, beside {LOOPS} endless loops")

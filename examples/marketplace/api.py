@@ -328,6 +328,9 @@ class Handler(BaseHTTPRequestHandler):
     """One request at a time of each connection."""
 
     protocol_version = "HTTP/1.1"
+    # An answer leaves as a whole, or the other side acknowledges its head 40 ms later.
+    wbufsize = -1
+    disable_nagle_algorithm = True
     marketplace: Marketplace
     operations: Operations
     lock: Lock
