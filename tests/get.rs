@@ -483,10 +483,9 @@ async fn what_a_worker_is_given_counts_while_its_source_is_asked() {
     let never = Arc::new(Notify::new());
     let mut asking = tokio::task::JoinSet::new();
     for number in 0..6 {
-        let mut env = Payload::default();
-        env.value = Value::object([("data", Value::from("x".repeat(20 << 20)))]);
+        let env = Value::object([("data", Value::from("x".repeat(20 << 20)))]);
         let never = Arc::clone(&never);
-        let worker = coracle.get(&number.to_string(), with_env(env), move || {
+        let worker = coracle.get(&number.to_string(), with_env(env.into()), move || {
             let never = Arc::clone(&never);
             async move {
                 never.notified().await;
