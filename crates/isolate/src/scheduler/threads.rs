@@ -189,8 +189,12 @@ impl Drop for Threads {
             self.shared.closing.store(true, Ordering::Relaxed);
             self.shared.wake.notify_all();
         }
+        // The last owner may have been an event that one of them was telling of: that one ends by itself.
+        let this = thread::current().id();
         for thread in self.threads.drain(..) {
-            let _ = thread.join();
+            if thread.thread().id() != this {
+                let _ = thread.join();
+            }
         }
     }
 }
